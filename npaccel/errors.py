@@ -56,10 +56,6 @@ class MapError(NpaccelError, ValueError):
     """A map does not cover its index space, or does not divide; or an array can't have one."""
 
 
-class ViewError(NpaccelError):
-    """A view cannot be expressed as (offset, shape, strides) in elements."""
-
-
 class VerifyError(NpaccelError):
     """An IR program breaks a rule, or its text is none; it names the pass, or the line."""
 

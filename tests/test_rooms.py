@@ -362,7 +362,7 @@ def test_only_config_reads_the_environment() -> None:
 @pytest.mark.parametrize(
     ("importer", "source", "wrong"),
     [
-        ("ir.views", "from npaccel.errors import ViewError", False),
+        ("ir.views", "from npaccel.errors import VerifyError", False),
         ("ir.views", "import npaccel.runtime.engine.engine", True),
         ("ir.views", "from npaccel import runtime", True),
         ("ir.views", "from ..runtime import engine", True),

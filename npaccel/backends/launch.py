@@ -17,7 +17,7 @@ from npaccel.backends.samples import SAMPLE_ELEMENTS, best_time, measure_rates
 from npaccel.backends.speeds import Speeds
 from npaccel.ir.nodes import Kernel
 
-__all__ = ["Launch", "measure", "run_step"]
+__all__ = ["Launch", "argument_words", "measure", "run_step"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 # From a flush to a thread of the pool and back; Python would take longer to measure it.
@@ -26,6 +26,28 @@ GRAIN = 1 << 15  # elements
 _FUNCTION = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
+
+
+def argument_words(
+    kernel: Kernel,
+    extents: Sequence[int],
+    arrays: Sequence[Array],
+    scalars: Sequence[Any],
+    partials: tuple[int, int],
+) -> Array:
+    """What compiled code reads its arguments from; partials: their address, and how many parts."""
+    layout = Layout.of(kernel)
+    words = np.zeros(layout.size, "i8")
+    words[: layout.rank] = extents
+    for k, array in enumerate(arrays):
+        at = layout.array(k)
+        words[at] = array.ctypes.data
+        words[at + 1 : at + 1 + layout.rank] = array.strides
+    for k, (dtype, value) in enumerate(zip(kernel.scalars, scalars, strict=True)):
+        data = np.array(value).astype(dtype).tobytes().ljust(16, b"\0")
+        words[layout.scalar(k) : layout.scalar(k) + 2] = struct.unpack("<2q", data)
+    words[layout.partials :] = partials
+    return words
 
 
 class Launch:
@@ -49,19 +71,9 @@ class Launch:
         self.parts = compiled.parts(extents)
         self.partials = np.empty(compiled.partial_bytes(extents) + 64, "u1")
         self.scratch_bytes = compiled.scratch_bytes(extents)
-        kernel, layout = compiled.kernel, Layout.of(compiled.kernel)
-        words = np.zeros(layout.partials + 2, "i8")
-        words[: layout.rank] = extents
-        for k, array in enumerate(arrays):
-            at = layout.array(k)
-            words[at] = array.ctypes.data
-            words[at + 1 : at + 1 + layout.rank] = array.strides
-        for k, (dtype, value) in enumerate(zip(kernel.scalars, scalars, strict=True)):
-            data = np.array(value).astype(dtype).tobytes().ljust(16, b"\0")
-            words[layout.scalar(k) : layout.scalar(k) + 2] = struct.unpack("<2q", data)
-        words[layout.partials :] = self.partials.ctypes.data, self.parts
-        self.words = words
-        self.flags = np.zeros(max(1, kernel.slots), "u4")
+        partials = self.partials.ctypes.data, self.parts
+        self.words = argument_words(compiled.kernel, extents, arrays, scalars, partials)
+        self.flags = np.zeros(max(1, compiled.kernel.slots), "u4")
         self._main = _FUNCTION(compiled.main)
         self._finish = _FUNCTION(compiled.finish) if compiled.finish else None
 

@@ -131,8 +131,7 @@ def spread_loss(trace: Trace, lost: Iterable[int]) -> set[int]:
     """The buffers whose content nobody knows after a run, of which nobody knew these before."""
     found = {k for k in lost if not trace.buffers[k].fresh}
     for request in trace.requests:
-        operands = (*request.inputs, request.mask, *request.outputs)
-        if any(isinstance(view, View) and view.buffer in found for view in operands):
+        if any(view.buffer in found for view in request.views):
             found.update(view.buffer for view in request.outputs)
     return found
 

@@ -79,15 +79,10 @@ def _kept(plan: ClusterPlan) -> frozenset[int]:
     for number, stage in enumerate(plan.stages):
         for work in stage.work.values():
             for part in work:
-                for view in _views(part.request):
+                for view in part.request.views:
                     used.setdefault(view.buffer, set()).add(number)
     dead = {info.index for info in plan.trace.buffers if info.dead}
     return frozenset(index for index, where in used.items() if index not in dead or len(where) > 1)
-
-
-def _views(request: Request) -> list[View]:
-    operands = (*request.inputs, request.mask, *request.outputs)
-    return [view for view in operands if isinstance(view, View)]
 
 
 def _boxes(part: Work) -> tuple[Request, Iterable[Box]]:
@@ -133,7 +128,7 @@ class _Pass:
 
     def _both(self, part: Work) -> tuple[list[_Access], list[_Access]]:
         request = part.request
-        reads = [] if isinstance(part, FoldEnd) else _views(request)[: -len(request.outputs)]
+        reads = [] if isinstance(part, FoldEnd) else request.reads
         writes = () if isinstance(part, FoldPart) else request.outputs
         return list(self._accesses(part, reads)), list(self._accesses(part, writes))
 

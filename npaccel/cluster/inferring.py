@@ -35,24 +35,19 @@ def place_all(trace: Trace, given: Mapping[int, Placed], nodes: int) -> dict[int
     layouts = {info.index: _layout(info, trace.requests) for info in trace.buffers}
     placed = dict(given)
     for request in reversed(trace.requests):
-        _follow(request, request.outputs, _read(request), layouts, placed)
+        _follow(request, request.outputs, request.reads, layouts, placed)
     for request in trace.requests:
-        _follow(request, _read(request), request.outputs, layouts, placed)
+        _follow(request, request.reads, request.outputs, layouts, placed)
     for info in trace.buffers:
         if info.index not in placed:
             placed[info.index] = _default(layouts[info.index], nodes)
     return placed
 
 
-def _read(request: Request) -> list[View]:
-    operands = (*request.inputs, request.mask)
-    return [view for view in operands if isinstance(view, View)]
-
-
 def _views(index: int, requests: Sequence[Request]) -> Iterator[tuple[View, tuple[int, ...]]]:
     """Of a buffer, with their shapes: what is written first."""
     for request in requests:
-        for view in (*request.outputs, *_read(request)):
+        for view in (*request.outputs, *request.reads):
             if view.buffer == index:
                 kept = [axis for axis, step in enumerate(view.strides) if step != 0]
                 strides = tuple(view.strides[axis] for axis in kept)

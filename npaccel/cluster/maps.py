@@ -495,15 +495,14 @@ class _Segments(Sequence[Segment]):
 class Cursor:
     """Finds segments, beginning with the last one found: for who goes from element to element.
 
-    segment : that; searched : how often it was another one.
+    segment : that one.
     """
 
-    __slots__ = ("_map", "searched", "segment")
+    __slots__ = ("_map", "segment")
 
     def __init__(self, of: Map) -> None:
         self._map = of
         self.segment: Segment | None = None
-        self.searched = 0
 
     def locate(self, index: Index) -> tuple[Segment, tuple[int, ...]]:
         """As `Map.locate`."""
@@ -512,7 +511,6 @@ class Cursor:
             local = tuple(i - o for i, o in zip(at, here.offset, strict=True))
             if all(0 <= i < n for i, n in zip(local, here.extent, strict=True)):
                 return here, local
-        self.searched += 1
         self.segment = here = self._map.segments[self._map._number(at)]
         return here, tuple(i - o for i, o in zip(at, here.offset, strict=True))
 

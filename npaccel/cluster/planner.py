@@ -140,7 +140,7 @@ class _Planner:
 
     def add(self, request: Request) -> None:
         """Plan a request behind all others."""
-        due = {self.folds[v.buffer][0].index for v in _views(request) if v.buffer in self.folds}
+        due = {self.folds[v.buffer][0].index for v in request.views if v.buffer in self.folds}
         if due:
             self.close(self._behind(max(k for k, e in enumerate(self.entries) if e.index in due)))
         self.entries.append(_Entry(request.index))
@@ -186,7 +186,7 @@ class _Planner:
         node = self._largest(request)
         everything = whole(request.shape)
         if 0 not in request.shape:
-            self._fetch(request, [Share(node, everything)], (*_read(request), *request.outputs))
+            self._fetch(request, [Share(node, everything)], (*request.reads, *request.outputs))
         self._work(node, Run(request))
         self.alone.append(Whole(request.index, node, reason))
         self._wrote(request)
@@ -204,7 +204,7 @@ class _Planner:
     def _largest(self, request: Request) -> int:
         """The node that has most of what a request reads, or else writes."""
         found = [0] * self.nodes
-        for view in _read(request) or request.outputs:
+        for view in request.reads or request.outputs:
             for node, box in self.placed[view.buffer].shares:
                 found[node] += size(box) * self.placed[view.buffer].layout.item
         return found.index(max(found))
@@ -247,7 +247,7 @@ class _Planner:
         self, request: Request, shares: Sequence[Share], views: Sequence[View] | None = None
     ) -> list[Transfer]:
         found: list[Transfer] = []
-        for view in _read(request) if views is None else views:
+        for view in request.reads if views is None else views:
             shape, seen = request.shape, view
             table = gathered(request) if view is request.inputs[0] else None
             if table is not None:
@@ -382,7 +382,7 @@ def _lives(trace: Trace) -> list[tuple[int, int]]:
     found: dict[int, tuple[int, int]] = {}
     dead = {info.index for info in trace.buffers if info.dead}
     for request in trace.requests:
-        for view in _views(request):
+        for view in request.views:
             if view.buffer in dead:
                 first, _ = found.get(view.buffer, (request.index, 0))
                 found[view.buffer] = first, request.index
@@ -404,19 +404,10 @@ def _common(a: Box, b: Box) -> Box | None:
     return found if all(map(len, found)) else None
 
 
-def _read(request: Request) -> list[View]:
-    operands = (*request.inputs, request.mask)
-    return [view for view in operands if isinstance(view, View)]
-
-
-def _views(request: Request) -> list[View]:
-    return [*_read(request), *request.outputs]
-
-
 def _overlapping(request: Request) -> bool:
     """Whether it writes what it reads at another index."""
     for out in request.outputs:
-        for view in _read(request):
+        for view in request.reads:
             if view.buffer != out.buffer:
                 continue
             same = (view.offset, view.strides, view.dtype) == (out.offset, out.strides, out.dtype)

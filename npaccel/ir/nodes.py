@@ -103,6 +103,17 @@ class Request:
     numpys: bool = False
     fast: bool = False
 
+    @property
+    def reads(self) -> tuple[View, ...]:
+        """The views that it reads, the mask among them."""
+        operands = (*self.inputs, self.mask)
+        return tuple(view for view in operands if isinstance(view, View))
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """What it reads, and what it writes."""
+        return *self.reads, *self.outputs
+
 
 @dataclass(frozen=True, slots=True)
 class BufferInfo:

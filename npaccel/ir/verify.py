@@ -26,10 +26,11 @@ from npaccel.ir.scalar import DTYPES, Core, Expr, topological
 from npaccel.ir.text import kernel_text, request_text
 from npaccel.ir.views import between_cuts, gathered, region
 
-__all__ = ["verify_kernel", "verify_plan", "verify_trace"]
+__all__ = ["must", "verify_kernel", "verify_plan", "verify_trace"]
 
 
-def _must(condition: bool, stage: str, what: str, where: str) -> None:
+def must(condition: bool, stage: str, what: str, where: str) -> None:
+    """Raise VerifyError unless the condition holds."""
     if not condition:
         raise VerifyError(f"{stage}: {what}\n{where}")
 
@@ -47,38 +48,38 @@ def verify_trace(trace: Trace, stage: str = "trace") -> None:
                 _verify_view(view, request, sizes, stage, text)
         axes = sorted(set(request.axes))
         known = all(0 <= axis < len(request.shape) for axis in axes)
-        _must(known and tuple(axes) == request.axes, stage, "axes are not sorted", text)
-        _must(bool(request.outputs), stage, "nothing is written", text)
+        must(known and tuple(axes) == request.axes, stage, "axes are not sorted", text)
+        must(bool(request.outputs), stage, "nothing is written", text)
         if request.kind is Kind.GATHER:
             _verify_gather(request, sizes, stage, text)
         if request.mask is not None:
-            _must(request.mask.dtype == "b1", stage, "the mask is not b1", text)
+            must(request.mask.dtype == "b1", stage, "the mask is not b1", text)
         if request.kind in (Kind.REDUCE, Kind.ARG):
             (view,) = request.outputs
             still = all(view.strides[axis] == 0 for axis in axes)
-            _must(still, stage, "the result moves along a reduced axis", text)
+            must(still, stage, "the result moves along a reduced axis", text)
 
 
 def _verify_view(
     view: View, request: Request, sizes: dict[int, int], stage: str, text: str
 ) -> None:
-    _must(view.buffer in sizes, stage, f"no buffer {view.buffer}", text)
-    _must(view.dtype in DTYPES, stage, f"no dtype {view.dtype}", text)
-    _must(len(view.strides) == len(request.shape), stage, "strides are not of the shape", text)
+    must(view.buffer in sizes, stage, f"no buffer {view.buffer}", text)
+    must(view.dtype in DTYPES, stage, f"no dtype {view.dtype}", text)
+    must(len(view.strides) == len(request.shape), stage, "strides are not of the shape", text)
     if 0 not in request.shape:
         found = region(view, request.shape)
         inside = found.low >= 0 and found.high <= sizes[view.buffer]
-        _must(inside, stage, f"a view leaves buffer {view.buffer}", text)
+        must(inside, stage, f"a view leaves buffer {view.buffer}", text)
 
 
 def _verify_gather(request: Request, sizes: dict[int, int], stage: str, text: str) -> None:
     table = gathered(request)
-    _must(table is not None, stage, "a gather lacks its source, extent or step", text)
+    must(table is not None, stage, "a gather lacks its source, extent or step", text)
     if table is not None and 0 not in request.shape:
         found = region(*table)
         inside = found.low >= 0 and found.high <= sizes[table[0].buffer]
-        _must(inside, stage, "a gather leaves its source's buffer", text)
-    _must(request.mask is None and request.axes == (), stage, "a gather is masked", text)
+        must(inside, stage, "a gather leaves its source's buffer", text)
+    must(request.mask is None and request.axes == (), stage, "a gather is masked", text)
 
 
 # -------------------------------------------------------------------------------------- kernels
@@ -132,7 +133,7 @@ def _well_typed(node: Expr) -> bool:
 class _KernelCheck:
     def __init__(self, kernel: Kernel, stage: str) -> None:
         self.kernel = kernel
-        self.must: Callable[[bool, str], None] = lambda condition, what: _must(
+        self.must: Callable[[bool, str], None] = lambda condition, what: must(
             condition, stage, what, "" if condition else kernel_text(kernel)
         )
         self.rows: set[int] = set()
@@ -249,19 +250,19 @@ def verify_plan(plan: Plan, trace: Trace, stage: str = "plan") -> None:
         done.extend(step.requests)
         text = kernel_text(kernel)
         rank = kernel.band_rank + kernel.inner_rank
-        _must(len(step.extents) == rank, stage, "extents are not of the domain", text)
-        _must(len(step.arrays) == len(kernel.arrays), stage, "an array is not bound", text)
-        _must(len(step.scalars) == len(kernel.scalars), stage, "a scalar is not bound", text)
-        _must(len(step.slots) == kernel.slots, stage, "a slot is not bound", text)
+        must(len(step.extents) == rank, stage, "extents are not of the domain", text)
+        must(len(step.arrays) == len(kernel.arrays), stage, "an array is not bound", text)
+        must(len(step.scalars) == len(kernel.scalars), stage, "a scalar is not bound", text)
+        must(len(step.slots) == kernel.slots, stage, "a slot is not bound", text)
         for binding, array in zip(step.arrays, kernel.arrays, strict=True):
-            _must(binding.buffer in plan.buffers, stage, "a buffer has no memory", text)
-            _must(not (array.written and binding.wraps), stage, "a written array wraps", text)
+            must(binding.buffer in plan.buffers, stage, "a buffer has no memory", text)
+            must(not (array.written and binding.wraps), stage, "a written array wraps", text)
             for further, begin, shape in between_cuts(step.extents, binding.wraps):
                 steps = zip(begin, binding.strides, strict=True)
                 offset = binding.offset + further + sum(i * s for i, s in steps)
                 view = View(binding.buffer, array.dtype, offset, binding.strides)
                 found = region(view, shape)
                 inside = found.low >= 0 and found.high <= sizes[binding.buffer]
-                _must(inside, stage, f"a view leaves buffer {binding.buffer}", text)
+                must(inside, stage, f"a view leaves buffer {binding.buffer}", text)
     expected = sorted(request.index for request in trace.requests)
-    _must(sorted(done) == expected, stage, "a request is lost or run twice", str(done))
+    must(sorted(done) == expected, stage, "a request is lost or run twice", str(done))

@@ -18,6 +18,7 @@ from npaccel.observe.hindrances import (
     reason_of,
 )
 from npaccel.observe.profile_data import Call, Line, Obstacle, Profile
+from npaccel.observe.words import percent
 
 __all__ = ["Advice", "advice"]
 
@@ -92,16 +93,12 @@ class Advice(NamedTuple):
     def share(self, wall_s: float) -> str:
         """Of the program's time: what the remedy saves, or what it is about."""
         if self.gain_s is not None:
-            return f"may save {_percent(self.gain_s, wall_s)}"
-        part = _percent(self.seconds, wall_s)
+            return f"may save {percent(self.gain_s, wall_s)}"
+        part = percent(self.seconds, wall_s)
         return f"takes {part}, what that saves is not known" if self.remedy else f"takes {part}"
 
     def sentence(self) -> str:
         return f"{self.what}: {self.remedy}" if self.remedy else self.what
-
-
-def _percent(seconds: float, wall_s: float) -> str:
-    return f"{100 * seconds / wall_s:.0f} %" if wall_s > 0 else "-"
 
 
 def advice(profile: Profile) -> list[Advice]:
@@ -277,7 +274,7 @@ def _left(profile: Profile, line: Line, seconds: float, call: Call) -> Advice:
 def _drawn(profile: Profile, line: Line) -> Advice:
     """Random numbers, some at a time or many."""
     seconds = sum(took for name, took in line.seconds.items() if name not in COMPUTED)
-    what = f"np.random takes {_percent(seconds, profile.wall_s)}"
+    what = f"np.random takes {percent(seconds, profile.wall_s)}"
     if line.seconds.get("functions", 0.0) >= MUCH * seconds:
         return Advice(line.site, seconds, what, DRAWN)
     once = _comes_once(profile, line)

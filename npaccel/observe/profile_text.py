@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from npaccel.observe.doctor import advice
 from npaccel.observe.profile_data import CLASSES, Kernel, Line, Profile
-from npaccel.observe.words import COLUMNS, bytes_text, count, short
+from npaccel.observe.words import COLUMNS, bytes_text, count, percent, short
 
 __all__ = ["compare", "compare_json", "show", "show_json"]
 
@@ -43,7 +43,7 @@ def _lines(profile: Profile) -> list[str]:
     for line in profile.lines[:MOST_LINES]:
         text = profile.text_of(line.file, line.line)
         place = short(line.site, PLACE)
-        share = _percent(line.total_s, whole)
+        share = percent(line.total_s, whole)
         row = f"{place:{PLACE}} {1e3 * line.total_s:10.1f} {share:>6}  {line.mark:15}{text}"
         lines.append(row[: max(COLUMNS, len(place))].rstrip())
     if len(profile.lines) > MOST_LINES:
@@ -56,16 +56,16 @@ def _totals(profile: Profile) -> list[str]:
     whole = max(profile.wall_s, sum(totals.values()))
     lines = [f"{'seconds':>10} {'share':>6}  spent on"]
     for name, words in CLASSES.items():
-        lines.append(f"{totals[name]:10.3f} {_percent(totals[name], whole):>6}  {words}")
+        lines.append(f"{totals[name]:10.3f} {percent(totals[name], whole):>6}  {words}")
     waited = profile.waits.get("compiling", 0.0)
     if waited > 0:
-        lines.append(f"{waited:10.3f} {_percent(waited, whole):>6}  of that by blocks, while the "
+        lines.append(f"{waited:10.3f} {percent(waited, whole):>6}  of that by blocks, while the "
                      "compiler worked")  # fmt: skip
     pointers = [one for one in profile.obstacles if one.kind == "pointer"]
     if pointers:
         seconds = sum(one.seconds for one in pointers)
         faults = count(profile.counts.get("guard_faults", 0), "guard fault")
-        lines.append(f"{seconds:10.3f} {_percent(seconds, whole):>6}  of that for {faults}")
+        lines.append(f"{seconds:10.3f} {percent(seconds, whole):>6}  of that for {faults}")
     lines += _moved(profile)
     return lines
 
@@ -78,7 +78,7 @@ def _moved(profile: Profile) -> list[str]:
     for way, words in (("up", "moved to devices"), ("down", "back from devices")):
         if size := counts.get(f"{way}loaded_bytes", 0):
             seconds = 1e-9 * counts.get(f"{way}loading_ns", 0)
-            share = _percent(seconds, whole)
+            share = percent(seconds, whole)
             lines.append(f"{seconds:10.3f} {share:>6}  of that for {bytes_text(size)} {words}")
     return lines
 
@@ -105,10 +105,6 @@ def _calls(profile: Profile) -> list[str]:
         words = f"{call.function}: {call.reason}, {short(call.site, PLACE)}"
         lines.append(f"{1e3 * call.seconds:10.1f} {call.calls:9d}  {words}"[:COLUMNS])
     return lines
-
-
-def _percent(value: float, whole: float) -> str:
-    return f"{100 * value / whole:.0f} %" if whole > 0 else "-"
 
 
 def show_json(profile: Profile) -> str:

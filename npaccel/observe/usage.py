@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from npaccel.observe.words import percent
+
 __all__ = ["Usage", "kernel_share"]
 
 Fallback = tuple[str, str, str]
@@ -50,12 +52,12 @@ class Usage(NamedTuple):
         lines = [f"npaccel: {self.wall_s:.3f} s"]
         for name, words in ACTIVITIES.items():
             value = parts[name]
-            lines.append(f"  {value:9.3f} s  {_percent(value, whole):>5}  {words}")
+            lines.append(f"  {value:9.3f} s  {percent(value, whole):>5}  {words}")
         share = kernel_share(self.activities_s)
         lines.append(
             "  no time was spent on arrays"
             if share is None
-            else f"  of the time on arrays, {_percent(share, 1.0)} was in kernels"
+            else f"  of the time on arrays, {percent(share, 1.0)} was in kernels"
         )
         if self.hindrance:
             lines.append(f"  longest without a gain: {self.hindrance}")
@@ -103,7 +105,3 @@ class Usage(NamedTuple):
     def _order(self) -> list[Fallback]:
         """What NumPy ran, the longest first."""
         return sorted(self.calls, key=lambda entry: (-self.seconds.get(entry, 0.0), entry))
-
-
-def _percent(value: float, whole: float) -> str:
-    return f"{100 * value / whole:.0f} %" if whole > 0 else "-"

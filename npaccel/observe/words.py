@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 
-__all__ = ["COLUMNS", "bytes_text", "count", "moved_text", "row", "short"]
+__all__ = ["COLUMNS", "bytes_text", "count", "moved_text", "percent", "row", "short"]
 
 COLUMNS = 100
 LABEL = 26  # width of the column with file names
@@ -30,6 +30,11 @@ def bytes_text(size: int) -> str:
 def moved_text(size: int, seconds: float) -> str:
     """What moved, and how long that took."""
     return f"{bytes_text(size)} in {1e3 * seconds:.3g} ms" if size else bytes_text(size)
+
+
+def percent(value: float, whole: float) -> str:
+    """What part of the whole it is."""
+    return f"{100 * value / whole:.0f} %" if whole > 0 else "-"
 
 
 def row(label: str, words: str) -> list[str]:

@@ -12,7 +12,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from npaccel.backends.emit.builder import Builder, Name
+from npaccel.backends.emit.builder import Builder, Name, pack_float
 from npaccel.ir.scalar import Core, item_size
 
 __all__ = ["SIGNED", "CValues", "c_type", "memory_type"]
@@ -71,13 +71,6 @@ def c_type(dtype: str, width: int) -> str:
 def memory_type(dtype: str, width: int) -> str:
     """Type of `width` elements in memory: a b1 is a byte, f2 its bits."""
     return c_type({"b1": "u1", "f2": "u2"}.get(dtype, dtype), width)
-
-
-def _pack(code: str, value: float) -> bytes:
-    try:
-        return struct.pack(code, value)
-    except OverflowError:  # struct refuses what IEEE rounds to infinity
-        return struct.pack(code, float("inf") if value > 0 else float("-inf"))
 
 
 class CValues(Builder):
@@ -383,10 +376,10 @@ def _wide_kind(kind: str, width: int) -> str:
 
 def _float_text(dtype: str, value: float) -> str:
     if dtype == "f2":
-        value = struct.unpack("<e", _pack("<e", value))[0]
+        value = struct.unpack("<e", pack_float("<e", value))[0]
     single = dtype != "f8"
     if single:
-        value = struct.unpack("<f", _pack("<f", value))[0]
+        value = struct.unpack("<f", pack_float("<f", value))[0]
     if math.isfinite(value):
         text = repr(value) + "f" * single
         return f"({text})" if text[0] == "-" else text

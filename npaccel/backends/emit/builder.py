@@ -6,6 +6,7 @@ complex value is two names. What a target lacks its `Machine` says, and the emit
 
 from __future__ import annotations
 
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,7 +17,15 @@ from npaccel.backends.emit.machine import Machine
 from npaccel.errors import InternalError
 from npaccel.ir.scalar import Core, item_size
 
-__all__ = ["Builder", "Lanes", "Name", "Range", "Value", "Variable", "Which"]
+__all__ = ["Builder", "Lanes", "Name", "Range", "Value", "Variable", "Which", "pack_float"]
+
+
+def pack_float(code: str, value: float) -> bytes:
+    """The bytes of a constant, by `struct`'s code."""
+    try:
+        return struct.pack(code, value)
+    except OverflowError:  # struct refuses what IEEE rounds to infinity
+        return struct.pack(code, float("inf") if value > 0 else float("-inf"))
 
 
 class Name(str):

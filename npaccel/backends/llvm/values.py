@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from npaccel.backends.emit.builder import Builder, Lanes, Name, Value
+from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, pack_float
 from npaccel.backends.emit.machine import Machine
 from npaccel.ir.scalar import Core, item_size
 
@@ -77,18 +77,11 @@ def typed(x: Name) -> str:
     return f"{llvm_type(x.dtype, x.width)} {x}"
 
 
-def _pack(code: str, value: float) -> bytes:
-    try:
-        return struct.pack(code, value)
-    except OverflowError:  # struct refuses what IEEE rounds to infinity
-        return struct.pack(code, float("inf") if value > 0 else float("-inf"))
-
-
 def _float_bits(dtype: str, value: float) -> str:
     if dtype == "f2":
-        return f"0xH{struct.unpack('<H', _pack('<e', value))[0]:04X}"
+        return f"0xH{struct.unpack('<H', pack_float('<e', value))[0]:04X}"
     if dtype == "f4":  # LLVM writes a float as the double of the same value.
-        value = struct.unpack("<f", _pack("<f", value))[0]
+        value = struct.unpack("<f", pack_float("<f", value))[0]
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from npaccel.backends.base import Grid
+from npaccel.backends.launch import argument_words
 from npaccel.backends.layout import Layout
 from npaccel.backends.opencl.compiled import DeviceKernel, work_groups
 from npaccel.backends.opencl.target import Target
@@ -37,20 +37,12 @@ def run_step(
     scalars : one per entry of `Kernel.scalars`
     apart : the device, to run on copies in its own memory; None: on the host's, which it shares
     """
-    kernel, layout = compiled.kernel, Layout.of(compiled.kernel)
+    kernel = compiled.kernel
     grid = grid or compiled.task_grid(extents, 1)
     partials = np.empty(compiled.partial_bytes(extents) + 64, "u1")
     flags = np.zeros(max(1, kernel.slots), "u4")
-    words = np.zeros(layout.size, "i8")
-    words[: layout.rank] = extents
-    for k, array in enumerate(arrays):
-        at = layout.array(k)
-        words[at] = array.ctypes.data
-        words[at + 1 : at + 1 + layout.rank] = array.strides
-    for k, (dtype, value) in enumerate(zip(kernel.scalars, scalars, strict=True)):
-        data = np.array(value).astype(dtype).tobytes().ljust(16, b"\0")
-        words[layout.scalar(k) : layout.scalar(k) + 2] = struct.unpack("<2q", data)
-    words[layout.partials :] = partials.ctypes.data, compiled.parts(extents)
+    parts = partials.ctypes.data, compiled.parts(extents)
+    words = argument_words(kernel, extents, arrays, scalars, parts)
     if grid.n_band and grid.n_inner:
         sizes = (grid.n_band, grid.band_step, grid.n_inner, grid.inner_step)
         launched = (*sizes, compiled.scratch_bytes(extents))

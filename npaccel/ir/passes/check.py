@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from npaccel.errors import VerifyError
 from npaccel.ir.passes.draft import Draft, Need
-from npaccel.ir.verify import verify_plan
+from npaccel.ir.verify import must, verify_plan
 from npaccel.ir.views import overlaps
 
 __all__ = ["verify_draft"]
-
-
-def _check(condition: bool, stage: str, what: str, where: str) -> None:
-    if not condition:
-        raise VerifyError(f"{stage}: {what}\n{where}")
 
 
 def _verify_order(draft: Draft, stage: str) -> None:
@@ -20,16 +14,16 @@ def _verify_order(draft: Draft, stage: str) -> None:
     rank: dict[int, int] = {}
     for place, group in enumerate(draft.groups):
         for member in group.members:
-            _check(member.request not in rank, stage, "a request is in two groups", str(member))
+            must(member.request not in rank, stage, "a request is in two groups", str(member))
             rank[member.request] = place
     wanted = {place for place, need in enumerate(draft.needs) if need is not Need.NOTHING}
-    _check(set(rank) == wanted, stage, "a needed request is in no group", str(wanted - set(rank)))
+    must(set(rank) == wanted, stage, "a needed request is in no group", str(wanted - set(rank)))
     if len(rank) > 200:
         return
     for late in sorted(rank):
         for early in sorted(rank):
             if early < late and rank[early] > rank[late]:
-                _check(not _conflict(draft, early, late), stage, "order is lost", f"{early} {late}")
+                must(not _conflict(draft, early, late), stage, "order is lost", f"{early} {late}")
 
 
 def _conflict(draft: Draft, early: int, late: int) -> bool:

@@ -195,9 +195,8 @@ def _launcher(code: Code) -> Launch:
 
 def _note_loose(request: Request, loose: set[int], *, other_loop: bool, other: bool) -> None:
     """Whether the run may have had other bits: its loop, or the order of its sum, was another."""
-    views = [view for view in (*request.inputs, request.mask) if isinstance(view, View)]
     inexact = (is_rounded(request) and other_loop) or (is_folded(request) and other)
-    if inexact or any(view.buffer in loose for view in views):
+    if inexact or any(view.buffer in loose for view in request.reads):
         loose.update(view.buffer for view in request.outputs)
 
 

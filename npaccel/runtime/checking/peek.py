@@ -53,14 +53,8 @@ def _needed(trace: Trace, index: int) -> tuple[list[Request], set[int]]:
         if any(view.buffer in buffers for view in request.outputs):
             found.append(request)
             buffers |= {view.buffer for view in request.outputs}
-            buffers |= {view.buffer for view in _read(request)}
+            buffers |= {view.buffer for view in request.reads}
     return found[::-1], buffers
-
-
-def _read(request: Request) -> list[Any]:
-    """Views that it reads; a mask is one."""
-    operands = (*request.inputs, request.mask)
-    return [operand for operand in operands if hasattr(operand, "buffer")]
 
 
 def _shown(array: Array, memory: Array, offset: int) -> Array:

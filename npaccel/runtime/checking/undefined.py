@@ -58,8 +58,7 @@ class Undefined:
 
     def _read(self, request: Request) -> Array | None:
         """For which of its elements a request reads such elements; None: for none."""
-        views = [view for view in (*request.inputs, request.mask) if isinstance(view, View)]
-        views = [view for view in views if self._is_marked(view.buffer)]
+        views = [view for view in request.reads if self._is_marked(view.buffer)]
         if not views:
             return None
         if request.kind is Kind.GATHER:  # which elements it reads is in another operand

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ from npaccel.runtime.macros.draws import Draws, StandIn
 from npaccel.runtime.macros.guards import Guards, Refused, root
 from npaccel.runtime.macros.traced_scalars import TracedScalar, TracedScalars
 from npaccel.runtime.process.collector import uncollected
+from npaccel.runtime.process.warn import user_line
 
-__all__ = ["Again", "Node", "Recording", "Refused", "is_internal"]
+__all__ = ["Again", "Node", "Recording", "Refused"]
 
 Array = np.ndarray[Any, Any]
 Header = tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...], bool]
@@ -42,18 +42,6 @@ class Again(BaseException):
     def __init__(self, positions: frozenset[int]) -> None:
         super().__init__()
         self.positions = positions
-
-
-def is_internal(frame: types.FrameType) -> bool:
-    """Whether the frame is npaccel's or NumPy's own."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("npaccel", "numpy")
-
-
-def _user_line() -> str:
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and is_internal(frame):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "unknown line"
 
 
 def _node(
@@ -129,7 +117,7 @@ class Recording:
 
     def _stop(self, kind: str, what: str, block: int) -> None:
         """The C core's callback; raises."""
-        line = _user_line()
+        line = user_line()
         if kind == "read" and self._positions:
             # The value may be one of theirs; if not, it is read again, and there is no excuse.
             self.stopped = Again(frozenset(self._positions.values()))
@@ -170,7 +158,7 @@ class Recording:
 
     def stop(self, what: str) -> None:
         """Raise `illegal` for the user's line."""
-        self.stopped = self.illegal(what, _user_line())
+        self.stopped = self.illegal(what, user_line())
         raise self.stopped
 
     # The run.

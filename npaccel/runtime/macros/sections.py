@@ -7,8 +7,6 @@ little. Where calls at once take less time than that, a block stands aside.
 
 from __future__ import annotations
 
-import sys
-import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +14,7 @@ from typing import Any
 
 from npaccel import _native
 from npaccel.errors import SectionError
-from npaccel.runtime.macros.recording import is_internal
-from npaccel.runtime.process.warn import warn_user
+from npaccel.runtime.process.warn import user_line, warn_user
 
 __all__ = ["Block", "Blocks", "checked"]
 
@@ -126,7 +123,7 @@ class Block(_native.MacroBlock):
         """The C core asks about a read."""
         action = f"reads a value ({what})" if kind == "read" else "evaluates"
         text = (
-            f"the macro section {self._where} {action} at {_user_line()}, before its end; move "
+            f"the macro section {self._where} {action} at {user_line()}, before its end; move "
             'this out of the section, or use on_illegal="warn" to have it run in parts'
         )
         if getattr(self, "on_illegal", "raise") == "raise":
@@ -134,10 +131,3 @@ class Block(_native.MacroBlock):
         if not hasattr(self, "_warned"):
             self._warned = True
             warn_user(f"{text} (it now runs in parts)")
-
-
-def _user_line() -> str:
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and is_internal(frame):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "unknown line"

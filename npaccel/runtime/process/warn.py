@@ -19,6 +19,7 @@ __all__ = [
     "runtime_warnings",
     "tell",
     "text_of",
+    "user_line",
     "warn_user",
 ]
 
@@ -109,6 +110,14 @@ def tell(text: str) -> None:
     nothing."""
     with suppress(NpaccelWarning):
         warn_user(text)
+
+
+def user_line() -> str:
+    """File and line of the first caller outside npaccel and NumPy."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and is_internal(frame):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "unknown line"
 
 
 def is_internal(frame: types.FrameType) -> bool:
