@@ -4,11 +4,14 @@ import gc
 import os
 import resource
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for fixtures.py
 
 # Before npaccel is imported, and for the processes that tests start: a folder of their own for what
 # checks and failing kernels leave to be read, and for the cache, unless the environment names one.

@@ -7,16 +7,19 @@ import itertools
 import pickle
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from fixtures import setting
 from scipy import special, stats
 
 import npaccel
 from npaccel import _native
 from npaccel.random import Generator, Philox, default_rng
+
+__all__ = ["setting"]
 
 LARGE = 40_000  # from the threshold on, in every dtype
 Draw = Callable[[Generator, Any], Any]
@@ -38,19 +41,6 @@ DRAWS: dict[str, Draw] = {
 }
 FUSED = [name for name in DRAWS if name not in ("wide integers", "gamma")]
 all_draws = pytest.mark.parametrize("name", DRAWS)
-
-
-@pytest.fixture
-def setting() -> Iterator[Callable[[str, Any], None]]:
-    before: dict[str, Any] = {}
-
-    def change(name: str, value: Any) -> None:
-        before.setdefault(name, getattr(npaccel.config, name))
-        setattr(npaccel.config, name, value)
-
-    yield change
-    for name, value in before.items():
-        setattr(npaccel.config, name, value)
 
 
 def plain(x: Any) -> np.ndarray:

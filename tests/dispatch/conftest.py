@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from fixtures import defer_everything
 
 import npaccel
 from npaccel import _native
 
-
-@pytest.fixture(autouse=True)
-def defer_everything() -> Iterator[None]:
-    before = npaccel.config.threshold
-    npaccel.config.threshold = 0
-    yield
-    npaccel.evaluate()
-    npaccel.config.threshold = before
+__all__ = ["defer_everything"]
 
 
 @pytest.fixture(params=[1, 5])

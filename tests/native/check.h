@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <time.h>
 #include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../npaccel/native/system/system.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -39,6 +43,23 @@ count_threads(void)
     n--; /* the emulator's own */
 #endif
     return n;
+}
+
+/* Status of a child that runs `body`. */
+static inline int
+in_child(void (*body)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        npa_guard_check();
+        alarm(20);
+        body();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
 }
 
 /* xorshift: the same numbers in each run */

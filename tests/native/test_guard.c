@@ -190,23 +190,6 @@ test_withdraw(int rounds)
 
 #ifndef NPA_SANITIZED /* sanitizers have crash handlers of their own */
 
-/* Status of a child that runs `body`. */
-static int
-in_child(void (*body)(void))
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        npa_guard_check();
-        alarm(20);
-        body();
-        _exit(0);
-    }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child);
-    return status;
-}
-
 static char *
 bad_page(void)
 {

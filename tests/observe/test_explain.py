@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
+from lines import here
 
 import npaccel
 from npaccel import _native
@@ -19,11 +18,6 @@ N = 5000
 def wrapped(*shape: int, dtype: str = "f8") -> npaccel.Array:
     rng = np.random.default_rng(sum(shape))
     return npaccel.asarray(rng.uniform(1.0, 2.0, shape).astype(dtype))
-
-
-def here() -> int:
-    """The caller's line."""
-    return inspect.currentframe().f_back.f_lineno
 
 
 def test_kernels_are_shown_as_c() -> None:

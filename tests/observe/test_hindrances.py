@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from lines import here
 
 import npaccel
 from npaccel import _native
@@ -32,11 +32,6 @@ def as_a_user(setting) -> Iterator[None]:
     npaccel.evaluate()
 
 
-def line() -> int:
-    """The caller's line."""
-    return inspect.currentframe().f_back.f_lineno
-
-
 def found(words: str) -> Hindrance:
     """The one of this file whose reason has these words."""
     hindrances = npaccel.explain().hindrances
@@ -51,9 +46,9 @@ def test_small_arrays() -> None:
         for _ in range(CALLS):
             u = u * 0.5
     one = found("works on arrays of 2.0 KiB; from 256.0 KiB on")
-    assert one.site == f"{__file__}:{line() - 2}" and one.lines == 1
+    assert one.site == f"{__file__}:{here() - 2}" and one.lines == 1
     assert CALLS / 2 < one.calls < 2 * CALLS
-    assert f"test_hindrances.py:{line() - 4} works on arrays of" in str(one)
+    assert f"test_hindrances.py:{here() - 4} works on arrays of" in str(one)
 
 
 def test_small_rows_of_ours() -> None:
@@ -61,7 +56,7 @@ def test_small_rows_of_ours() -> None:
         u = npaccel.evaluate(np.ones((1000, 200)) * 2.0)
         for i in range(CALLS):
             u[i % 1000] *= 0.5
-    assert found("works on arrays of 1.6 KiB").site == f"{__file__}:{line() - 1}"
+    assert found("works on arrays of 1.6 KiB").site == f"{__file__}:{here() - 1}"
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -71,7 +66,7 @@ def test_elements(plain: bool) -> None:
         y = x if plain else npaccel.evaluate(x * 2)
         for i in range(CALLS):
             y[i] = y[i + 1]
-    assert found("takes elements one by one").site == f"{__file__}:{line() - 1}"
+    assert found("takes elements one by one").site == f"{__file__}:{here() - 1}"
 
 
 def test_a_product_of_matrices() -> None:
@@ -80,7 +75,7 @@ def test_a_product_of_matrices() -> None:
         for _ in range(3):
             a @ a
     one = found("calls matmul, which is NumPy's own (matrix product)")
-    assert (one.site, one.calls) == (f"{__file__}:{line() - 2}", 3)
+    assert (one.site, one.calls) == (f"{__file__}:{here() - 2}", 3)
 
 
 @pytest.mark.usefixtures("numpys_memory")
@@ -90,7 +85,7 @@ def test_writes_into_what_is_not_ours() -> None:
         for _ in range(200):
             np.sqrt(a, out=a)
     one = found("writes in place into memory that is not npaccel's, 1 operation at a time")
-    assert (one.site, one.calls) == (f"{__file__}:{line() - 2}", 200)
+    assert (one.site, one.calls) == (f"{__file__}:{here() - 2}", 200)
 
 
 def test_writes_into_what_others_hold() -> None:
@@ -100,7 +95,7 @@ def test_writes_into_what_others_hold() -> None:
             for _ in range(10):
                 np.sqrt(a, out=a)
     one = found("writes into memory that other code holds a buffer on, 1 operation at a time")
-    assert (one.site, one.calls) == (f"{__file__}:{line() - 2}", 10)
+    assert (one.site, one.calls) == (f"{__file__}:{here() - 2}", 10)
 
 
 def test_a_result_is_read_each_round() -> None:
@@ -111,7 +106,7 @@ def test_a_result_is_read_each_round() -> None:
             a = np.sqrt(a) + 1
             total += a[3]
     one = found("reads a result after every 2 operations")
-    assert one.site == f"{__file__}:{line() - 2}" and one.calls >= 10
+    assert one.site == f"{__file__}:{here() - 2}" and one.calls >= 10
 
 
 def test_a_result_is_read_after_each_operation() -> None:
@@ -120,7 +115,7 @@ def test_a_result_is_read_after_each_operation() -> None:
         for _ in range(10):
             a = np.sqrt(a)
             a[3]
-    assert found("reads a result after every operation").site == f"{__file__}:{line() - 1}"
+    assert found("reads a result after every operation").site == f"{__file__}:{here() - 1}"
 
 
 def test_a_result_is_read_through_a_pointer() -> None:
@@ -130,7 +125,7 @@ def test_a_result_is_read_through_a_pointer() -> None:
         np.asarray(a)[3]
     b = a * 2
     one = found("comes after code that reads a result's memory by itself, after every 2 operations")
-    assert (one.site, one.calls, one.lines) == (f"{__file__}:{line() - 4}", 10, 2)
+    assert (one.site, one.calls, one.lines) == (f"{__file__}:{here() - 4}", 10, 2)
     del b
 
 
@@ -140,7 +135,7 @@ def test_warnings_are_errors() -> None:
         warnings.simplefilter("error")
         for _ in range(10):
             a = np.sqrt(a)
-    assert found("since warnings are errors").site == f"{__file__}:{line() - 1}"
+    assert found("since warnings are errors").site == f"{__file__}:{here() - 1}"
 
 
 def test_what_comes_once_is_numpys() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import threading
 import warnings
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lines import here
 from mutants import mutate
 
 import npaccel
@@ -21,11 +21,6 @@ from ..safety.fresh import succeed
 __all__ = ["mutate"]
 pytestmark = [pytest.mark.usefixtures("deferred"), pytest.mark.pending]
 N = 2000
-
-
-def here() -> int:
-    """The line that calls this."""
-    return inspect.currentframe().f_back.f_lineno
 
 
 @pytest.fixture

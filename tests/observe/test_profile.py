@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import statistics
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lines import here
 
 import npaccel
 from npaccel import _native
@@ -26,11 +26,6 @@ from npaccel.observe.profile_file import Recorded
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 200_000
-
-
-def line() -> int:
-    """The caller's line."""
-    return inspect.currentframe().f_back.f_lineno
 
 
 def cost(name: str) -> float:
@@ -60,7 +55,7 @@ def test_pythons_own_time_is_of_lines_of_the_program(target) -> None:
     until = time.perf_counter() + 0.2
     with npaccel.profile(target) as taken:
         while time.perf_counter() < until:
-            first = line() + 1
+            first = here() + 1
             for v in values:
                 if v % 2:
                     odd += 1
@@ -81,7 +76,7 @@ def test_a_kernels_time_goes_to_its_lines_by_their_work(target, setting) -> None
             b = np.exp(a) * 2.0
             c = b + a
             npaccel.evaluate(c)
-    first, second = at(taken.profile, line() - 3), at(taken.profile, line() - 2)
+    first, second = at(taken.profile, here() - 3), at(taken.profile, here() - 2)
     exp, multiply, add = (
         cost(name) for name in ("exp", "multiply", "add")
     )  # and bytes: a is read by both, b is written where it is seen, c always is
@@ -108,7 +103,7 @@ def test_kernels_that_run_chained_share_their_time(target, setting) -> None:
             b[1:-1] = (b[2:] + b[:-2]) * 0.5
             npaccel.evaluate(b)
     assert npaccel.stats()["chained_kernels"] >= before + 10  # a profile changes nothing of that
-    first, second = at(taken.profile, line() - 4), at(taken.profile, line() - 3)
+    first, second = at(taken.profile, here() - 4), at(taken.profile, here() - 3)
     kernels = taken.profile.kernels
     assert len(kernels) > 1 and all(one.launches == 10 and one.seconds > 0 for one in kernels)
     spent = first.seconds["kernels"] + second.seconds["kernels"]
@@ -151,9 +146,9 @@ def test_blocks_loops_functions_and_numpy_are_told_apart(target, setting) -> Non
         np.random.default_rng(0).random(N)
         np.linalg.norm(np.ones((300, 300)), ord=2)
         npaccel.evaluate(np.argmax(k * 1.0))
-    here = line()
+    line = here()
     for back, name in ((5, "blocks"), (3, "functions"), (2, "numpy")):
-        found = at(taken.profile, here - back).seconds
+        found = at(taken.profile, line - back).seconds
         assert found[name] > 0 and not found.get("kernels")
 
 
@@ -164,7 +159,7 @@ def test_calls_that_numpy_ran_have_their_reason(target) -> None:
         for _ in range(3):
             np.fft.fft(a)
     (call,) = [call for call in taken.profile.calls if call.function == "fft.fft"]
-    assert (call.calls, call.site) == (3, f"{__file__}:{line() - 2}")
+    assert (call.calls, call.site) == (3, f"{__file__}:{here() - 2}")
     assert call.seconds > 0 and call.reason
 
 
@@ -173,8 +168,8 @@ def test_python_is_seen_by_line(target) -> None:
     with npaccel.profile(target) as taken:
         while time.monotonic() < until:
             pass
-    here = line() - 2
-    found = [one for one in taken.profile.lines if here - 1 <= one.line <= here]
+    line = here() - 2
+    found = [one for one in taken.profile.lines if line - 1 <= one.line <= line]
     assert {one.mark for one in found} == {"not seen"}
 
 
@@ -184,7 +179,7 @@ def test_a_touch_is_its_requests_lines(target) -> None:
         for _ in range(5):
             b = np.sqrt(a + 1)
             assert _native.view_plain(b)[3] == 2**0.5
-    found = at(taken.profile, line() - 2)
+    found = at(taken.profile, here() - 2)
     assert found.seconds.get("blocks", 0.0) + found.seconds.get("loops", 0.0) > 0
     assert sum(one.total_s for one in taken.profile.lines) < 1.03 * taken.profile.wall_s
     assert {one.kind for one in taken.profile.obstacles} >= {"pointer"}
@@ -201,8 +196,8 @@ def test_a_macro_section_is_its_bodys_lines(target) -> None:
     with npaccel.profile(target) as taken:
         for _ in range(5):
             npaccel.evaluate(body(a))
-    here = line()
-    for number in (here - 8, here - 7):
+    line = here()
+    for number in (line - 8, line - 7):
         found = at(taken.profile, number).seconds
         assert sum(found.get(name, 0.0) for name in ("kernels", "blocks", "loops")) > 0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import sys
 import threading
 
 import numpy as np
 import pytest
+from lines import here
 
 import npaccel
 from npaccel import _native
@@ -17,11 +17,6 @@ from npaccel.observe.ran import Ran
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 5000
 MORE = 20  # than the runs that are remembered one by one
-
-
-def here() -> int:
-    """The caller's line."""
-    return inspect.currentframe().f_back.f_lineno
 
 
 def runs() -> tuple[Ran, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lines import here
 
 import npaccel
 from npaccel import _native
@@ -34,10 +35,6 @@ def stops(monkeypatch) -> list[int]:
 
     monkeypatch.setattr(sys, "breakpointhook", hook)
     return lines
-
-
-def here() -> int:
-    return inspect.currentframe().f_back.f_lineno
 
 
 def array() -> npaccel.Array:
