@@ -741,7 +741,7 @@ class Section:
         stop: Callable[[str, str, int], None],
         called: Callable[[FrameType, Any], None],
     ) -> None:
-        """stop(kind, what, block) is called to raise. kind: "read", "write", "evaluate" (illegal),
+        """stop(kind, what, buffer) is called to raise. kind: "read", "write", "evaluate" (illegal),
         "numpy" (NumPy would have to compute with a placeholder) or "refuse" (what says why).
         called(frame, function or None) hears of code that is entered, and of C functions."""
 
@@ -752,12 +752,12 @@ class Section:
     def close(self) -> None:
         """Its placeholders can't be used any more; what was recorded stays."""
 
-    def block(self, size: int, /) -> ArrayBase | None:
+    def buffer(self, size: int, /) -> ArrayBase | None:
         """A placeholder of so many bytes; None: there is no guarded memory."""
 
     def view(
         self,
-        block: ArrayBase,
+        buffer: ArrayBase,
         offset: int,
         dtype: np.dtype[Any],
         shape: tuple[int, ...],
@@ -767,7 +767,7 @@ class Section:
     ) -> ArrayBase:
         """An Array over a placeholder."""
     def place(self, array: object, /) -> tuple[int, int] | None:
-        """Number of the block that an array of the section lies in, and offset; None: another."""
+        """Number of the buffer that an array of the section lies in, and offset; None: another."""
 
     def scalar(self, array: object, /) -> None:
         """The array stands for a NumPy scalar, which nothing can change."""
@@ -775,19 +775,19 @@ class Section:
     def is_scalar(self, array: object, /) -> bool:
         """Whether the array, or what it is a view of, stands for one."""
 
-    def blocks(self) -> list[tuple[Any, ...]]:
-        """Per block (size, written, seen, read, owner, address, changed). seen: arrays show it.
+    def buffers(self) -> list[tuple[Any, ...]]:
+        """Per buffer (size, written, seen, read, owner, address, changed). seen: arrays show it.
         read: raw, by a fault. owner: of an array from outside, and whether that changed."""
 
     def pending(self, states: bytes, /) -> Pending:
         """Its requests as a plan is made for them; floats that calls bring are NaN. states: per
-        block a word, as keys have them (native/trace/key.c)."""
+        buffer a word, as keys have them (native/trace/key.c)."""
 
     def sites(self) -> list[tuple[str, Any, int]]:
         """(operation, code, lasti) per request."""
 
     def checks(self) -> list[tuple[int, int]]:
-        """Of indices: their block and -1, or the blocks of the smallest and the largest."""
+        """Of indices: their buffer and -1, or the buffers of the smallest and the largest."""
 
     def bindings(self) -> list[tuple[int, int, int]]:
         """(request, operand, slot) per use of a run-time number."""
@@ -824,7 +824,7 @@ class Replay:
         numbers: list[tuple[str, int, int, float]],
         uses: list[tuple[int, int, int]],
         guards: list[tuple[Any, str, Any]],
-        blocks: list[tuple[Any, ...]],
+        buffers: list[tuple[Any, ...]],
         roots: list[tuple[Any, ...]],
         outputs: list[tuple[Any, ...]],
         temporary_bytes: int,

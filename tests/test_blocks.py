@@ -355,7 +355,7 @@ def test_numpys_context_variables_stay_as_they_are() -> None:
             assert np.geterr()["divide"] == "raise"
         with npaccel.accelerate():
             assert np.geterr() == before
-            assert variable in contextvars.copy_context()  # found at once, see native/trace/block.c
+            assert variable in contextvars.copy_context()  # found at once, see code_block.c
         assert np.geterr() == before
 
     contextvars.Context().run(inside)

@@ -117,7 +117,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BufferInfo:
-    """A block of memory that requests read and write.
+    """A piece of memory that requests read and write.
 
     fresh: holds nothing yet (its first content is written by this trace).
     dead: nobody outside the trace can see it any more; it need not be stored at the end.

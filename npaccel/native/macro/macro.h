@@ -35,8 +35,8 @@ bool npa_section_block_wants(const npa_value *values, int n); /* in a block: our
 npa_spot *npa_spot_new(size_t size);
 void npa_spot_gone(npa_spot *spot);     /* its memory is */
 void npa_spot_read_raw(npa_spot *spot); /* by a fault; from any thread */
-/* Which of the section's blocks `a` lies in, and how far. False: exception set. */
-bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *offset);
+/* Which of the section's buffers `a` lies in, and how far. False: exception set. */
+bool npa_section_place(PyArrayObject *a, bool write, int32_t *buffer, int64_t *offset);
 /* A section's array without dimensions that is a scalar in NumPy: nothing may change it. */
 bool npa_section_is_scalar(PyArrayObject *a);
 void npa_section_set_scalar(PyArrayObject *a);

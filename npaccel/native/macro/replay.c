@@ -1,6 +1,6 @@
 /* replay.c: one recorded variant of a macro section, run again on other arrays.
  *
- *   match the arguments  ->  where every block lies  ->  numbers into the requests
+ *   match the arguments  ->  where every buffer lies  ->  numbers into the requests
  *   ->  allocate results  ->  run the Program  ->  warnings  ->  results as the body returns them
  */
 #include "macro/macro.h"
@@ -32,11 +32,11 @@ static npa_frame *frame_new(const npa_replay *r)
     if (f == NULL) {
         return NULL;
     }
-    size_t nblocks = (size_t)r->nblocks + 1;
+    size_t nbuffers = (size_t)r->nbuffers + 1;
     f->q.arena = malloc(q->used + 1);
     f->q.at = q->at, f->q.nrequests = q->nrequests, f->q.used = q->used;
-    f->q.buffers = calloc(nblocks, sizeof *f->q.buffers), f->q.nbuffers = r->nblocks;
-    f->buffers = calloc(nblocks, sizeof *f->buffers);
+    f->q.buffers = calloc(nbuffers, sizeof *f->q.buffers), f->q.nbuffers = r->nbuffers;
+    f->buffers = calloc(nbuffers, sizeof *f->buffers);
     f->kinds = calloc((size_t)q->nrequests + 1, 1);
     f->arrays = calloc((size_t)r->narrays + 1, sizeof *f->arrays);
     f->numbers = calloc((size_t)r->nnumbers + 1, sizeof *f->numbers);
@@ -52,12 +52,12 @@ static npa_frame *frame_new(const npa_replay *r)
         return NULL;
     }
     memcpy(f->q.arena, q->arena, q->used);
-    for (int i = 0; i < r->nblocks; i++) {
-        const npa_block_spec *b = &r->blocks[i];
+    for (int i = 0; i < r->nbuffers; i++) {
+        const npa_buffer_spec *b = &r->buffers[i];
         f->q.buffers[i] = &f->buffers[i];
         f->buffers[i].index = i, f->buffers[i].size = b->size;
-        f->buffers[i].base = b->kind == NPA_BLOCK_OUTSIDE ? b->base
-                             : b->kind == NPA_BLOCK_CELL ? f->cells + NPA_CELL * b->slot
+        f->buffers[i].base = b->kind == NPA_BUFFER_OUTSIDE ? b->base
+                             : b->kind == NPA_BUFFER_CELL ? f->cells + NPA_CELL * b->slot
                              : kept ? f->temporaries + b->at : NULL;
     }
     return f;
@@ -70,33 +70,33 @@ static bool apart(const npa_buffer *a, const npa_buffer *b)
     return a->base + a->size <= b->base || b->base + b->size <= a->base;
 }
 
-/* Blocks of the arguments: those that lay in one still do, and what is written is nobody else's. */
+/* Buffers of the arguments: those that lay in one still do; what is written is nobody else's. */
 static bool place_inputs(const npa_replay *r, npa_frame *f)
 {
     for (int i = 0; i < r->nmembers; i++) {
         const npa_member *m = &r->members[i];
         char *base = PyArray_BYTES(f->arrays[m->slot]) - m->offset;
-        npa_buffer *b = &f->buffers[m->block];
-        if (r->blocks[m->block].slot == m->slot) {
+        npa_buffer *b = &f->buffers[m->buffer];
+        if (r->buffers[m->buffer].slot == m->slot) {
             b->base = base;
         } else if (b->base != base) {
             return false;
         }
     }
-    for (int i = 0; r->writes && i < r->nblocks; i++) {
-        if (r->blocks[i].kind != NPA_BLOCK_INPUT || !r->blocks[i].written) {
+    for (int i = 0; r->writes && i < r->nbuffers; i++) {
+        if (r->buffers[i].kind != NPA_BUFFER_INPUT || !r->buffers[i].written) {
             continue;
         }
-        for (int k = 0; k < r->nblocks; k++) {
-            if (k != i && r->blocks[k].kind <= NPA_BLOCK_OUTSIDE &&
+        for (int k = 0; k < r->nbuffers; k++) {
+            if (k != i && r->buffers[k].kind <= NPA_BUFFER_OUTSIDE &&
                 !apart(&f->buffers[i], &f->buffers[k])) {
                 return false;
             }
         }
     }
-    for (int i = 0; i < r->nblocks; i++) { /* an array may have been given other memory */
-        const npa_block_spec *b = &r->blocks[i];
-        if (b->kind == NPA_BLOCK_OUTSIDE) {
+    for (int i = 0; i < r->nbuffers; i++) { /* an array may have been given other memory */
+        const npa_buffer_spec *b = &r->buffers[i];
+        if (b->kind == NPA_BUFFER_OUTSIDE) {
             char *low, *high;
             npa_extent((PyArrayObject *)b->owner, &low, &high);
             if (low != b->base || (size_t)(high - low) != b->size) {
@@ -179,9 +179,9 @@ static bool make_roots(const npa_replay *r, npa_frame *f)
         }
         f->roots[i] = made;
     }
-    for (int i = 0; i < r->nblocks; i++) {
-        if (r->blocks[i].kind == NPA_BLOCK_ROOT) {
-            f->buffers[i].base = PyArray_BYTES((PyArrayObject *)f->roots[r->blocks[i].slot]);
+    for (int i = 0; i < r->nbuffers; i++) {
+        if (r->buffers[i].kind == NPA_BUFFER_ROOT) {
+            f->buffers[i].base = PyArray_BYTES((PyArrayObject *)f->roots[r->buffers[i].slot]);
         }
     }
     return true;
@@ -217,8 +217,8 @@ static bool touch_members(const npa_replay *r, npa_frame *f)
 {
     for (int i = 0; i < r->nmembers; i++) {
         const npa_member *m = &r->members[i];
-        if (npa_frame_buffer(r, f, m->block) == NULL &&
-            npa_touch(f->arrays[m->slot], r->blocks[m->block].written) < 0) {
+        if (npa_frame_buffer(r, f, m->buffer) == NULL &&
+            npa_touch(f->arrays[m->slot], r->buffers[m->buffer].written) < 0) {
             return false;
         }
     }

@@ -15,17 +15,17 @@ typedef struct {
     uint8_t kind;
     bool flag;         /* IN_ARRAY: writable. OUT_VIEW: of an input, not of a root; writable: `n` */
     int n;             /* children; dimensions; OUT_VIEW: 1 if writable */
-    int slot;          /* array, number, root, or block */
+    int slot;          /* array, number, root, or buffer */
     int type;          /* type number */
     PyObject *object;  /* owned: the control value; keys; scalar's type; dtype; constant */
-    npy_intp offset;   /* OUT_VIEW: from its block's base */
+    npy_intp offset;   /* OUT_VIEW: from its buffer's base */
     npy_intp *lengths; /* shape, then strides */
 } npa_node;
 
-/* Where a block's memory is during a replay. */
-enum npa_block_kind {
-    NPA_BLOCK_INPUT, NPA_BLOCK_OUTSIDE, NPA_BLOCK_CELL, NPA_BLOCK_ROOT, NPA_BLOCK_TEMPORARY,
-    NPA_BLOCK_UNUSED
+/* Where a buffer's memory is during a replay. */
+enum npa_buffer_kind {
+    NPA_BUFFER_INPUT, NPA_BUFFER_OUTSIDE, NPA_BUFFER_CELL, NPA_BUFFER_ROOT, NPA_BUFFER_TEMPORARY,
+    NPA_BUFFER_UNUSED
 };
 typedef struct {
     uint8_t kind;
@@ -34,7 +34,7 @@ typedef struct {
     size_t size, at;  /* at: of a temporary in the frame's */
     char *base;       /* OUTSIDE */
     PyObject *owner;  /* OUTSIDE: borrowed from the section */
-} npa_block_spec;
+} npa_buffer_spec;
 
 typedef struct {
     int ndim;
@@ -48,7 +48,7 @@ typedef struct { char op; int32_t a, b; double value; } npa_step_of_number;
 /* What is found there: under a name in a dict, of a class, or as an attribute; in a cell. Without a
  * name: a list's items, a dict's keys and values, an array's bytes. */
 typedef struct { PyObject *where, *name, *object; } npa_trace_guard;
-typedef struct { int32_t slot, block; npy_intp offset; } npa_member;
+typedef struct { int32_t slot, buffer; npy_intp offset; } npa_member;
 
 enum { NPA_CELL = 16 }; /* bytes of a scalar in a frame */
 
@@ -76,8 +76,8 @@ typedef struct {
     npa_node *in, *out, *drawn; /* drawn: arrays that generators among the arguments give */
     int nin, nout, nargs, ndrawn, ngenerators;
     PyObject *draws; /* draw(generators), undo(states); NULL: nothing is drawn */
-    npa_block_spec *blocks;
-    int nblocks, narrays, nnumbers, ncells, nroots;
+    npa_buffer_spec *buffers;
+    int nbuffers, narrays, nnumbers, ncells, nroots;
     npa_member *members;
     int nmembers;
     npa_root *roots;
@@ -107,7 +107,7 @@ npa_queue *npa_queue_of(PyObject *section);
  * those that it made. */
 bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool computed);
 /* One of those that are there before the run */
-bool npa_section_is_index(PyObject *section, int block);
+bool npa_section_is_index(PyObject *section, int buffer);
 /* replay_match.c */
 bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
                         npa_frame *f);
@@ -115,8 +115,9 @@ bool npa_replay_holds(const npa_replay *r); /* what the body found under names i
 PyObject *npa_guard_holds(PyObject *module, PyObject *args); /* (where, name, object) */
 bool npa_same_array(const npa_node *node, PyObject *o);
 /* replay_memory.c. All but the last with the lock. */
-/* Of a block in memory of ours, its buffer, where a device may leave what it makes; else NULL. */
-npa_buffer *npa_frame_buffer(const npa_replay *r, const npa_frame *f, int block);
+/* Of a buffer in memory of ours, that memory's own, where a device may leave what it makes; else
+ * NULL. */
+npa_buffer *npa_frame_buffer(const npa_replay *r, const npa_frame *f, int buffer);
 /* 1: all arguments can be read, and written where they are; 0: what is pending must run first; -1:
  * out of memory. */
 int npa_frame_inputs_ready(const npa_replay *r, npa_frame *f);

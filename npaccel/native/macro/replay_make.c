@@ -66,11 +66,11 @@ static bool parse_nodes(PyObject *list, npa_node **nodes, int *n)
 }
 
 /* (kind, written, slot, size, at, address, owner) */
-static bool parse_blocks(PyObject *list, npa_replay *r)
+static bool parse_buffers(PyObject *list, npa_replay *r)
 {
-    r->blocks = room(list, &r->nblocks, sizeof *r->blocks);
-    for (Py_ssize_t i = 0; r->blocks != NULL && i < PyList_GET_SIZE(list); i++) {
-        npa_block_spec *b = &r->blocks[r->nblocks++];
+    r->buffers = room(list, &r->nbuffers, sizeof *r->buffers);
+    for (Py_ssize_t i = 0; r->buffers != NULL && i < PyList_GET_SIZE(list); i++) {
+        npa_buffer_spec *b = &r->buffers[r->nbuffers++];
         int kind, written;
         Py_ssize_t size, at;
         unsigned long long base;
@@ -80,10 +80,10 @@ static bool parse_blocks(PyObject *list, npa_replay *r)
         }
         b->kind = (uint8_t)kind, b->written = written, b->size = (size_t)size;
         b->at = (size_t)at, b->base = (char *)(uintptr_t)base;
-        r->writes |= kind == NPA_BLOCK_INPUT && written;
-        r->ncells += kind == NPA_BLOCK_CELL;
+        r->writes |= kind == NPA_BUFFER_INPUT && written;
+        r->ncells += kind == NPA_BUFFER_CELL;
     }
-    return r->blocks != NULL;
+    return r->buffers != NULL;
 }
 
 /* (dtype, shape, strides, contiguous, large) */
@@ -107,13 +107,13 @@ static bool parse_roots(PyObject *list, npa_replay *r)
     return r->roots != NULL;
 }
 
-/* members: (slot, block, offset); uses: (request, operand, slot) */
+/* members: (slot, buffer, offset); uses: (request, operand, slot) */
 static bool parse_triples(PyObject *members, PyObject *uses, npa_replay *r)
 {
     r->members = room(members, &r->nmembers, sizeof *r->members);
     for (Py_ssize_t i = 0; r->members != NULL && i < PyList_GET_SIZE(members); i++) {
         npa_member *m = &r->members[r->nmembers++];
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(members, i), "iin", &m->slot, &m->block,
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(members, i), "iin", &m->slot, &m->buffer,
                               &m->offset)) {
             return false;
         }
@@ -176,17 +176,17 @@ static void look_through(npa_replay *r)
 PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"section", "program", "nargs", "names", "inputs", "members", "numbers",
-                           "uses", "guards", "blocks", "roots", "outputs", "temporary_bytes",
+                           "uses", "guards", "buffers", "roots", "outputs", "temporary_bytes",
                            "errstate", "draws", "drawn", "heavy", "info", "place",
                            "anywhere", NULL};
-    PyObject *section, *program, *names, *in, *members, *numbers, *uses, *guards, *blocks,
+    PyObject *section, *program, *names, *in, *members, *numbers, *uses, *guards, *buffers,
         *roots, *out, *draws, *drawn, *info, *place;
     int nargs, errstate, heavy, anywhere;
     Py_ssize_t temporary;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOpOOp", keys,
                                      &npa_section_type, &section, &npa_program_type, &program,
                                      &nargs, &PyTuple_Type, &names, &in, &members, &numbers, &uses,
-                                     &guards, &blocks, &roots, &out, &temporary, &errstate,
+                                     &guards, &buffers, &roots, &out, &temporary, &errstate,
                                      &draws, &drawn, &heavy, &info, &place, &anywhere)) {
         return NULL;
     }
@@ -205,7 +205,7 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     r->heavy = heavy, r->temporary_bytes = (size_t)temporary;
     r->draws = draws != Py_None ? Py_NewRef(draws) : NULL;
     if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(drawn, &r->drawn, &r->ndrawn) ||
-        !parse_nodes(out, &r->out, &r->nout) || !parse_blocks(blocks, r) ||
+        !parse_nodes(out, &r->out, &r->nout) || !parse_buffers(buffers, r) ||
         !parse_roots(roots, r) || !parse_triples(members, uses, r) || !parse_numbers(numbers, r) ||
         !parse_guards(guards, r)) {
         Py_DECREF(r);
@@ -237,7 +237,7 @@ void npa_replay_clear(npa_replay *r)
         Py_DECREF(r->guards[i].where), Py_DECREF(r->guards[i].name);
         Py_DECREF(r->guards[i].object);
     }
-    free(r->blocks), free(r->members), free(r->roots), free(r->uses), free(r->numbers);
+    free(r->buffers), free(r->members), free(r->roots), free(r->uses), free(r->numbers);
     free(r->guards);
     Py_XDECREF(r->section), Py_XDECREF(r->program), Py_XDECREF(r->names), Py_XDECREF(r->info);
 }

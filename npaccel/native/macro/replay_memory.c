@@ -1,7 +1,7 @@
 /* replay_memory.c: the memory of one run of a replay, on the host and on devices.
  *
- * A run's blocks have buffers of the frame's own, which end with it. Where a step may use a
- * device's own memory, a block in memory of ours has that memory's buffer instead, so what lies
+ * The buffers of a run are the frame's own, which end with it. Where a step may use a
+ * device's own memory, that of an array of ours is that array's own instead, so what lies
  * there stays. */
 #include "macro/macro.h"
 #include "macro/replay.h"
@@ -21,24 +21,24 @@ static bool show(npa_range *range)
 
 npa_buffer *npa_frame_buffer(const npa_replay *r, const npa_frame *f, int i)
 {
-    const npa_block_spec *b = &r->blocks[i];
+    const npa_buffer_spec *b = &r->buffers[i];
     PyObject *a = !r->moves                      ? NULL
-                  : b->kind == NPA_BLOCK_INPUT   ? (PyObject *)f->arrays[b->slot]
-                  : b->kind == NPA_BLOCK_OUTSIDE ? b->owner
-                  : b->kind == NPA_BLOCK_ROOT    ? f->roots[b->slot] : NULL;
+                  : b->kind == NPA_BUFFER_INPUT   ? (PyObject *)f->arrays[b->slot]
+                  : b->kind == NPA_BUFFER_OUTSIDE ? b->owner
+                  : b->kind == NPA_BUFFER_ROOT    ? f->roots[b->slot] : NULL;
     npa_buffer *own = a != NULL ? npa_buffer_of((PyArrayObject *)a) : NULL;
     return own != NULL && own->base == f->buffers[i].base && own->size >= b->size ? own : NULL;
 }
 
 void npa_frame_take_buffers(const npa_replay *r, npa_frame *f)
 {
-    for (int i = 0; r->moves && i < r->nblocks; i++) {
+    for (int i = 0; r->moves && i < r->nbuffers; i++) {
         npa_buffer *own = npa_frame_buffer(r, f, i);
         f->q.buffers[i] = own != NULL ? own : &f->buffers[i];
         if (own != NULL && own->unreachable) {
             npa_copy_home(own); /* the device is asked again */
         }
-        f->buffers[i].fresh = r->blocks[i].kind >= NPA_BLOCK_TEMPORARY;
+        f->buffers[i].fresh = r->buffers[i].kind >= NPA_BUFFER_TEMPORARY;
     }
 }
 
@@ -53,11 +53,11 @@ static bool hide(npa_buffer *b)
 static bool end_buffers(const npa_replay *r, npa_frame *f)
 {
     bool good = true;
-    for (int i = 0; i < r->nblocks; i++) {
+    for (int i = 0; i < r->nbuffers; i++) {
         npa_buffer *b = &f->buffers[i];
         if (f->q.buffers[i] == b) {
             f->lost |= b->lost != NULL || b->unreachable;
-            good &= r->blocks[i].kind >= NPA_BLOCK_TEMPORARY || npa_copy_home(b);
+            good &= r->buffers[i].kind >= NPA_BUFFER_TEMPORARY || npa_copy_home(b);
             npa_copy_drop(b);
             b->lost = NULL, b->placed = NULL;
         }
@@ -72,7 +72,7 @@ static bool give_buffers(const npa_replay *r, npa_frame *f)
         return true;
     }
     bool good = end_buffers(r, f);
-    for (int i = 0; i < r->nblocks; i++) {
+    for (int i = 0; i < r->nbuffers; i++) {
         npa_buffer *b = f->q.buffers[i];
         f->q.buffers[i] = &f->buffers[i];
         if (b == &f->buffers[i]) {
@@ -91,12 +91,12 @@ static bool give_buffers(const npa_replay *r, npa_frame *f)
 
 int npa_frame_inputs_ready(const npa_replay *r, npa_frame *f)
 {
-    for (int i = 0; i < r->nblocks; i++) {
-        const npa_block_spec *b = &r->blocks[i];
-        if (b->kind > NPA_BLOCK_OUTSIDE) {
+    for (int i = 0; i < r->nbuffers; i++) {
+        const npa_buffer_spec *b = &r->buffers[i];
+        if (b->kind > NPA_BUFFER_OUTSIDE) {
             continue;
         }
-        PyArrayObject *a = b->kind == NPA_BLOCK_INPUT ? f->arrays[b->slot]
+        PyArrayObject *a = b->kind == NPA_BUFFER_INPUT ? f->arrays[b->slot]
                                                       : (PyArrayObject *)b->owner;
         npa_range *range = npa_range_find(PyArray_DATA(a));
         npa_buffer *own = range != NULL ? range->buffer : NULL;
@@ -121,9 +121,9 @@ int npa_frame_inputs_ready(const npa_replay *r, npa_frame *f)
 
 bool npa_frame_take_pages(const npa_replay *r, npa_frame *f)
 {
-    for (int i = 0; i < r->nblocks; i++) {
-        bool root = r->blocks[i].kind == NPA_BLOCK_ROOT, host = f->q.buffers[i] == &f->buffers[i];
-        bool written = root || (r->blocks[i].written && r->blocks[i].kind < NPA_BLOCK_ROOT);
+    for (int i = 0; i < r->nbuffers; i++) {
+        bool root = r->buffers[i].kind == NPA_BUFFER_ROOT, host = f->q.buffers[i] == &f->buffers[i];
+        bool written = root || (r->buffers[i].written && r->buffers[i].kind < NPA_BUFFER_ROOT);
         npa_range *range = written ? npa_range_find(f->buffers[i].base) : NULL;
         if (range != NULL) {
             npa_range_unseal(range);
@@ -141,9 +141,9 @@ bool npa_frame_take_pages(const npa_replay *r, npa_frame *f)
     if (f->large == NULL) {
         f->temporaries = pages;
     }
-    for (int i = 0; pages != NULL && i < r->nblocks; i++) {
-        if (r->blocks[i].kind == NPA_BLOCK_TEMPORARY) {
-            f->buffers[i].base = pages + r->blocks[i].at;
+    for (int i = 0; pages != NULL && i < r->nbuffers; i++) {
+        if (r->buffers[i].kind == NPA_BUFFER_TEMPORARY) {
+            f->buffers[i].base = pages + r->buffers[i].at;
         }
     }
     return pages != NULL;
@@ -176,9 +176,9 @@ npa_store *npa_frame_place(const npa_replay *r, const npa_frame *f)
         for (int i = 0; i < r->nmembers && place == NULL; i++) {
             place = npa_store_of_array(f->arrays[r->members[i].slot]);
         }
-        for (int i = 0; i < r->nblocks && place == NULL; i++) {
-            const npa_block_spec *b = &r->blocks[i];
-            PyArrayObject *a = b->kind == NPA_BLOCK_OUTSIDE ? (PyArrayObject *)b->owner : NULL;
+        for (int i = 0; i < r->nbuffers && place == NULL; i++) {
+            const npa_buffer_spec *b = &r->buffers[i];
+            PyArrayObject *a = b->kind == NPA_BUFFER_OUTSIDE ? (PyArrayObject *)b->owner : NULL;
             place = a != NULL ? npa_store_of_array(a) : NULL;
         }
         npa_unlock();

@@ -8,7 +8,7 @@ static PyObject *make_view(const npa_replay *r, const npa_node *node, npa_frame 
     char *base = NULL;
     for (int i = 0; node->flag && i < r->nmembers; i++) {
         if (r->members[i].slot == node->slot) {
-            base = f->buffers[r->members[i].block].base;
+            base = f->buffers[r->members[i].buffer].base;
         }
     }
     base = node->flag ? base : PyArray_BYTES((PyArrayObject *)of);

@@ -2,7 +2,7 @@
  *
  * The arguments are placeholders: Arrays over guarded memory that never gets any content. What the
  * body does with them is appended to a queue of the section's own and never run; macro.c runs it on
- * real memory. A block ("spot") is a placeholder's memory, or an array from outside that the body
+ * real memory. A buffer ("spot") is a placeholder's memory, or an array from outside that the body
  * reads. Who reads a placeholder gets an exception, or, if no code of ours is asked, leaves a mark.
  */
 #include "macro/macro.h"
@@ -38,7 +38,7 @@ bool npa_section_grow(void *at, int n, int *cap, size_t size)
     return grown != NULL;
 }
 
-/* ---------------------------------------------------------------------------------- blocks */
+/* --------------------------------------------------------------------------------- buffers */
 
 void npa_spot_leave(npa_spot *spot)
 {
@@ -98,7 +98,7 @@ int npa_spot_index(const npa_section *s, const npa_spot *spot)
 /* Small ones are compared at the end: the body must not change what it read. */
 enum { MOST_COPIED = 16 << 20 };
 
-/* The block of an array from outside, perhaps new. NULL: exception set. */
+/* The buffer of an array from outside, perhaps new. NULL: exception set. */
 static npa_spot *outside(npa_section *s, PyArrayObject *a)
 {
     PyArrayObject *root = npa_root_of(a);
@@ -123,10 +123,10 @@ static npa_spot *outside(npa_section *s, PyArrayObject *a)
     return spot;
 }
 
-/* Call stop(kind, what, block), which raises; block -1: none. */
-void npa_section_raise(npa_section *s, const char *kind, const char *what, int block)
+/* Call stop(kind, what, buffer), which raises; buffer -1: none. */
+void npa_section_raise(npa_section *s, const char *kind, const char *what, int buffer)
 {
-    PyObject *done = npa_without_us(PyObject_CallFunction(s->stop, "ssi", kind, what, block));
+    PyObject *done = npa_without_us(PyObject_CallFunction(s->stop, "ssi", kind, what, buffer));
     if (done != NULL) {
         Py_DECREF(done);
         PyErr_SetString(PyExc_SystemError, "a section was to be stopped");
@@ -229,7 +229,7 @@ bool npa_section_wants(const npa_value *values, int n)
     return false;
 }
 
-bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *offset)
+bool npa_section_place(PyArrayObject *a, bool write, int32_t *buffer, int64_t *offset)
 {
     npa_section *s = npa_here;
     npa_spot *spot = npa_spot_of(a);
@@ -252,7 +252,7 @@ bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *of
         return false;
     }
     char *base = foreign ? spot->base : npa_buffer_of(a)->base;
-    *block = npa_spot_index(s, spot);
+    *buffer = npa_spot_index(s, spot);
     *offset = PyArray_BYTES(a) - base;
     spot->written |= write;
     if (*offset & (PyArray_ITEMSIZE(a) - 1)) {

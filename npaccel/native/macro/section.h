@@ -15,17 +15,17 @@ struct npa_spot {
     char *base, *copy;
 };
 typedef struct { int32_t request, operand, slot; } binding;
-/* Indices that each replay looks through: as they are at its begin, in a block; or their extremes,
+/* Indices that each replay looks through: as they are at its begin, in a buffer; or their extremes,
  * which it computes, in two. */
 typedef struct {
-    int32_t block, last; /* last: of the largest; -1: `block` has them all */
+    int32_t buffer, last; /* last: of the largest; -1: `buffer` has them all */
     int64_t offset;
     npa_indices of;
 } check;
 typedef struct npa_section {
     PyObject_HEAD
     npa_queue q; /* its requests; no buffers */
-    PyObject *stop; /* stop(kind, what, block): raises */
+    PyObject *stop; /* stop(kind, what, buffer): raises */
     PyObject *called; /* see calls.c */
     npa_spot **spots;
     binding *bindings;
@@ -48,7 +48,7 @@ bool npa_section_grow(void *at, int n, int *cap, size_t size);
 void npa_spot_leave(npa_spot *spot);
 npa_spot *npa_spot_of(PyArrayObject *a);
 int npa_spot_index(const npa_section *s, const npa_spot *spot);
-/* Call stop(kind, what, block), which raises; block -1: none. */
-void npa_section_raise(npa_section *s, const char *kind, const char *what, int block);
+/* Call stop(kind, what, buffer), which raises; buffer -1: none. */
+void npa_section_raise(npa_section *s, const char *kind, const char *what, int buffer);
 
 #endif

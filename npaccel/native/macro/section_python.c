@@ -86,12 +86,12 @@ static PyObject *section_close(PyObject *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* block(size) -> a placeholder of that many bytes, or None */
-static PyObject *section_block(PyObject *self, PyObject *size)
+/* buffer(size) -> a placeholder of that many bytes, or None */
+static PyObject *section_buffer(PyObject *self, PyObject *size)
 {
     npy_intp n = PyLong_AsSsize_t(size), stride = 1;
     if (n < 0 || npa_here != (npa_section *)self) {
-        PyErr_SetString(PyExc_RuntimeError, "block: the section must be entered");
+        PyErr_SetString(PyExc_RuntimeError, "buffer: the section must be entered");
         return NULL;
     }
     PyArray_Descr *bytes = PyArray_DescrFromType(NPY_UBYTE);
@@ -103,31 +103,31 @@ static PyObject *section_block(PyObject *self, PyObject *size)
     return made;
 }
 
-/* view(block, offset, dtype, shape, strides, writable) -> Array over a block */
+/* view(buffer, offset, dtype, shape, strides, writable) -> Array over a buffer */
 static PyObject *section_view(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *block;
+    PyObject *buffer;
     Py_ssize_t offset;
     PyArray_Descr *descr;
     PyArray_Dims shape = {0}, strides = {0};
     int writable;
-    if (!PyArg_ParseTuple(args, "O!nO&O&O&p", npa_array_type, &block, &offset,
+    if (!PyArg_ParseTuple(args, "O!nO&O&O&p", npa_array_type, &buffer, &offset,
                           PyArray_DescrConverter, &descr, PyArray_IntpConverter, &shape,
                           PyArray_IntpConverter, &strides, &writable)) {
         return NULL;
     }
     PyObject *made = PyArray_NewFromDescr(npa_array_type, descr, shape.len, shape.ptr, strides.ptr,
-                                          PyArray_BYTES((PyArrayObject *)block) + offset,
+                                          PyArray_BYTES((PyArrayObject *)buffer) + offset,
                                           writable ? NPY_ARRAY_WRITEABLE : 0, NULL);
-    if (made != NULL && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(block)) < 0) {
+    if (made != NULL && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(buffer)) < 0) {
         Py_CLEAR(made);
     }
     PyDimMem_FREE(shape.ptr), PyDimMem_FREE(strides.ptr);
     return made;
 }
 
-/* place(array) -> (block, offset), or None for one that is not the section's */
+/* place(array) -> (buffer, offset), or None for one that is not the section's */
 static PyObject *section_place(PyObject *self, PyObject *o)
 {
     npa_section *s = (npa_section *)self;
@@ -156,9 +156,9 @@ static PyObject *section_is_scalar(PyObject *self, PyObject *o)
     return PyBool_FromLong(spot != NULL && spot->section == (npa_section *)self && spot->scalar);
 }
 
-/* Per block: (size, written, seen, read, owner or None, address, changed). seen: arrays show it;
+/* Per buffer: (size, written, seen, read, owner or None, address, changed). seen: arrays show it;
  * read: by a fault. */
-static PyObject *section_blocks(PyObject *self, PyObject *nothing)
+static PyObject *section_buffers(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     npa_section *s = (npa_section *)self;
@@ -184,12 +184,12 @@ static PyObject *section_blocks(PyObject *self, PyObject *nothing)
 }
 
 /* pending(states): its requests as a plan is made for them; floats that calls bring are not
- * numbers. states: per block, words as keys have them. */
+ * numbers. states: per buffer, words as keys have them. */
 static PyObject *section_pending(PyObject *self, PyObject *states)
 {
     npa_section *s = (npa_section *)self;
     if (!PyBytes_Check(states) || PyBytes_GET_SIZE(states) != (Py_ssize_t)(8 * s->nspots)) {
-        return PyErr_Format(PyExc_ValueError, "pending: a word for each block is needed");
+        return PyErr_Format(PyExc_ValueError, "pending: a word for each buffer is needed");
     }
     npa_snapshot shot;
     if (!npa_snapshot_take(&shot, &s->q, s->q.nrequests, s->nspots, true)) {
@@ -240,14 +240,14 @@ static PyObject *section_bindings(PyObject *self, PyObject *nothing)
     return list;
 }
 
-/* Of indices that a gather has: (block, block of the largest or -1). */
+/* Of indices that a gather has: (buffer, buffer of the largest or -1). */
 static PyObject *section_checks(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     npa_section *s = (npa_section *)self;
     PyObject *list = PyList_New(s->nchecks);
     for (int i = 0; list != NULL && i < s->nchecks; i++) {
-        PyObject *item = Py_BuildValue("(ii)", (int)s->checks[i].block, (int)s->checks[i].last);
+        PyObject *item = Py_BuildValue("(ii)", (int)s->checks[i].buffer, (int)s->checks[i].last);
         if (item == NULL) {
             Py_CLEAR(list);
             break;
@@ -264,10 +264,10 @@ bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool 
     for (int i = 0; i < s->nchecks && fit; i++) {
         const check *c = &s->checks[i];
         if (!computed && c->last < 0) {
-            fit = npa_bounds_of(&c->of, buffers[c->block].base + c->offset) < 2;
+            fit = npa_bounds_of(&c->of, buffers[c->buffer].base + c->offset) < 2;
         } else if (computed && c->last >= 0) {
             int64_t least, most;
-            memcpy(&least, buffers[c->block].base, sizeof least);
+            memcpy(&least, buffers[c->buffer].base, sizeof least);
             memcpy(&most, buffers[c->last].base, sizeof most);
             fit = least >= -c->of.extent && most < c->of.extent;
         }
@@ -275,12 +275,12 @@ bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool 
     return fit;
 }
 
-bool npa_section_is_index(PyObject *section, int block)
+bool npa_section_is_index(PyObject *section, int buffer)
 {
     npa_section *s = (npa_section *)section;
     bool found = false;
     for (int i = 0; i < s->nchecks && !found; i++) {
-        found = s->checks[i].last < 0 && s->checks[i].block == block;
+        found = s->checks[i].last < 0 && s->checks[i].buffer == buffer;
     }
     return found;
 }
@@ -291,12 +291,12 @@ static PyMethodDef section_methods[] = {
     {"enter", section_enter, METH_NOARGS, NPA_DOC_Section_enter},
     {"leave", section_leave, METH_NOARGS, NPA_DOC_Section_leave},
     {"close", section_close, METH_NOARGS, NPA_DOC_Section_close},
-    {"block", section_block, METH_O, NPA_DOC_Section_block},
+    {"buffer", section_buffer, METH_O, NPA_DOC_Section_buffer},
     {"view", section_view, METH_VARARGS, NPA_DOC_Section_view},
     {"place", section_place, METH_O, NPA_DOC_Section_place},
     {"scalar", section_scalar, METH_O, NPA_DOC_Section_scalar},
     {"is_scalar", section_is_scalar, METH_O, NPA_DOC_Section_is_scalar},
-    {"blocks", section_blocks, METH_NOARGS, NPA_DOC_Section_blocks},
+    {"buffers", section_buffers, METH_NOARGS, NPA_DOC_Section_buffers},
     {"pending", section_pending, METH_O, NPA_DOC_Section_pending},
     {"sites", section_sites, METH_NOARGS, NPA_DOC_Section_sites},
     {"bindings", section_bindings, METH_NOARGS, NPA_DOC_Section_bindings},

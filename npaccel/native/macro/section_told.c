@@ -90,10 +90,10 @@ static PyObject *check_index(PyObject *module, PyObject *args)
     Py_ssize_t extent;
     check c = {.last = -1};
     if (!PyArg_ParseTuple(args, "O!n", &PyArray_Type, &index, &extent) ||
-        !npa_section_place(index, false, &c.block, &c.offset)) {
+        !npa_section_place(index, false, &c.buffer, &c.offset)) {
         return NULL;
     }
-    if (npa_here->spots[c.block]->written || !npa_indices_of(index, extent, &c.of)) {
+    if (npa_here->spots[c.buffer]->written || !npa_indices_of(index, extent, &c.of)) {
         Py_RETURN_FALSE;
     }
     return add_check(c) ? Py_NewRef(Py_True) : NULL;
@@ -107,7 +107,7 @@ static PyObject *check_extremes(PyObject *module, PyObject *args)
     check c = {.last = -1};
     if (!PyArg_ParseTuple(args, "O!O!n", &PyArray_Type, &least, &PyArray_Type, &most,
                           &c.of.extent) ||
-        !npa_section_place(least, false, &c.block, &c.offset) ||
+        !npa_section_place(least, false, &c.buffer, &c.offset) ||
         !npa_section_place(most, false, &c.last, &c.offset) || !add_check(c)) {
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* redirect.c: NumPy's own callables, redirected at the object while a block is open (block.c).
+/* redirect.c: NumPy's own callables, redirected at the object while a block is open (code_block.c).
  *
  *   ufuncs                       the object's vectorcall slot; operators on plain arrays come here
  *   C functions and methods      ml_meth of their method definitions

@@ -32,7 +32,7 @@ int64_t npa_stride_along(PyArrayObject *a, int ndim, const npy_intp *shape, int 
 /* The request begins in q. One of no dimensions has one of 1. */
 npa_request *npa_draft_append(npa_queue *q, const draft *d);
 /* What the request is, once its place in the queue is known. */
-void npa_draft_fill(const draft *d, npa_request *r, const int32_t *blocks, const int64_t *offsets);
+void npa_draft_fill(const draft *d, npa_request *r, const int32_t *buffers, const int64_t *offsets);
 /* Whether NumPy's loop computes it, now and whenever: see Note [Whose bits]. */
 bool npa_draft_is_numpys(const draft *d);
 /* The draft becomes a request. Results are new references. As npa_record_map. */

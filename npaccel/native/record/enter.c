@@ -93,7 +93,7 @@ static inline uint64_t flight_in_the_way(const draft *d, npa_buffer *const *buff
     return flight;
 }
 
-/* Whether one of the first k arrays' blocks begins between two elements of it. */
+/* Whether one of the first k arrays' buffers begins between two elements of it. */
 static inline bool begins_between(const draft *d, const int64_t *offsets, int k)
 {
     int64_t odd = 0;
@@ -103,7 +103,7 @@ static inline bool begins_between(const draft *d, const int64_t *offsets, int k)
     return odd != 0;
 }
 
-/* Every array's buffer enters the queue; a foreign block that overlaps another in part makes the
+/* Every array's buffer enters the queue; foreign memory that overlaps another in part makes the
  * queue run first. 1: done, with the lock held; 0: can't be recorded; -1: error set. */
 static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
 {
@@ -140,7 +140,7 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
 }
 
 /* What the request is, once its place in the queue is known. */
-void npa_draft_fill(const draft *d, npa_request *r, const int32_t *blocks, const int64_t *offsets)
+void npa_draft_fill(const draft *d, npa_request *r, const int32_t *buffers, const int64_t *offsets)
 {
     for (int i = 0; i < r->ndim; i++) {
         r->shape[i] = d->ndim > 0 ? d->shape[i] : 1;
@@ -153,7 +153,7 @@ void npa_draft_fill(const draft *d, npa_request *r, const int32_t *blocks, const
             memcpy(o->at, d->scalars[k], 16);
             continue;
         }
-        o->buffer = blocks[k], o->type = npa_canonical(PyArray_TYPE(a)), o->offset = offsets[k];
+        o->buffer = buffers[k], o->type = npa_canonical(PyArray_TYPE(a)), o->offset = offsets[k];
         o->at[0] = 0;
         for (int i = 0; i < d->ndim; i++) {
             PyArrayObject *shown = k == 0 && d->base != NULL ? d->base : a;
@@ -175,13 +175,13 @@ static bool gives_scalar(const draft *d)
 /* In a section: into its own queue. As commit. */
 static int commit_in_section(draft *d, PyObject **results)
 {
-    int32_t blocks[NPA_MAX_ARGS + 1];
+    int32_t buffers[NPA_MAX_ARGS + 1];
     int64_t offsets[NPA_MAX_ARGS + 1];
     int n = d->nin + d->nout + d->masked;
     for (int k = 0; k < n; k++) {
         bool write = k >= d->nin && k < d->nin + d->nout;
         if (d->arrays[k] != NULL &&
-            !npa_section_place(d->arrays[k], write, &blocks[k], &offsets[k])) {
+            !npa_section_place(d->arrays[k], write, &buffers[k], &offsets[k])) {
             npa_draft_drop(d);
             return -1;
         }
@@ -201,7 +201,7 @@ static int commit_in_section(draft *d, PyObject **results)
     npa_site site;
     npa_capture_site(&site);
     r->code = site.code, r->globals = site.globals, r->lasti = site.lasti;
-    npa_draft_fill(d, r, blocks, offsets);
+    npa_draft_fill(d, r, buffers, offsets);
     q->at[q->nrequests++] = q->used;
     q->used += r->size;
     for (int k = 0; k < d->nout; k++) {

@@ -208,16 +208,16 @@ static int map_through_temporary(npa_rule *rule, npa_value *in, PyArrayObject **
  * memory. */
 static int run_now(draft *d)
 {
-    npa_buffer blocks[NPA_MAX_ARGS + 1] = {0}, *buffers[NPA_MAX_ARGS + 1];
+    npa_buffer own[NPA_MAX_ARGS + 1] = {0}, *buffers[NPA_MAX_ARGS + 1];
     int32_t indices[NPA_MAX_ARGS + 1], heads[NPA_MAX_ARGS + 1], last[NPA_MAX_ARGS + 1] = {0};
     int64_t offsets[NPA_MAX_ARGS + 1] = {0};
     npa_queue q = {.buffers = buffers};
     for (int k = 0; k < d->nin + d->nout + d->masked; k++) {
         indices[k] = d->arrays[k] != NULL ? q.nbuffers : -1;
         if (d->arrays[k] != NULL) {
-            blocks[k].base = PyArray_DATA(d->arrays[k]);
-            blocks[k].size = (size_t)PyArray_NBYTES(d->arrays[k]);
-            heads[q.nbuffers] = -1, buffers[q.nbuffers++] = &blocks[k];
+            own[k].base = PyArray_DATA(d->arrays[k]);
+            own[k].size = (size_t)PyArray_NBYTES(d->arrays[k]);
+            heads[q.nbuffers] = -1, buffers[q.nbuffers++] = &own[k];
         }
     }
     uint8_t kinds[1] = {0};

@@ -406,7 +406,7 @@ int npa_flights_let_go_of(PyArrayObject *a)
     npa_extent(a, &low, &high);
     for (;;) {
         npa_lock();
-        npa_buffer *b = npa_flights_block(low, high);
+        npa_buffer *b = npa_flights_buffer(low, high);
         uint64_t id = b != NULL ? npa_flight_of(b) : 0;
         npa_unlock();
         if (id == 0) {

@@ -1,10 +1,10 @@
 /* group.h: requests over one index space, run together block by block. See Note [Groups] in
  * group.c.
  *
- * group.c   which requests make a group; where their operands lie
- * lower.c   the group as instructions on blocks
- * sink.c    reductions at its end
- * blocks.c  runs it
+ * group.c       which requests make a group; where their operands lie
+ * lower.c       the group as instructions on blocks
+ * sink.c        reductions at its end
+ * block_tier.c  runs it
  */
 #ifndef NPACCEL_GROUP_H
 #define NPACCEL_GROUP_H

@@ -211,7 +211,7 @@ struct npa_line {
 typedef struct {
     const char *words; /* the key's */
     size_t end;        /* bytes of it that are requests */
-    struct npa_line *lines; /* one block of memory with scalars, of 16 bytes each */
+    struct npa_line *lines; /* one piece of memory with scalars, of 16 bytes each */
     char *scalars;
     size_t nscalars;
     int nrequests, nbuffers, nresident;

@@ -157,11 +157,11 @@ static inline bool npa_patience_left(npa_patience *p)
 
 /* -------------------------------------------------------------------------------- watch.c */
 
-/* One block of somebody else's private, readable, writable memory. Its whole pages, or some, may
+/* One piece of somebody else's private, readable, writable memory. Its whole pages, or some, may
  * be read-only: "armed". Calls need the GIL and the lock, except as noted. */
 typedef struct npa_watch npa_watch;
 struct npa_watch {
-    char *base; /* the block */
+    char *base; /* the piece */
     size_t size;
     _Atomic(char *) low, high; /* the pages that are its alone */
     atomic_int state;
@@ -176,19 +176,19 @@ typedef struct {
     size_t armed;
 } npa_watch_stats;
 
-npa_watch *npa_watch_find(const char *base); /* the block that begins there, or NULL; GIL alone */
-npa_watch *npa_watch_around(const char *low, const char *high); /* a block that contains these */
+npa_watch *npa_watch_find(const char *base); /* the piece that begins there, or NULL; GIL alone */
+npa_watch *npa_watch_around(const char *low, const char *high); /* a piece that contains these */
 npa_watch *npa_watch_new(char *base, size_t size); /* NULL: there are too many */
 void npa_watch_drop(npa_watch *w);
-/* From now on [low, high) of the block can't be changed unnoticed. False: can't be done, costs more
- * than reading `worth` bytes, or a system call is using the block. */
+/* From now on [low, high) of the piece can't be changed unnoticed. False: can't be done, costs more
+ * than reading `worth` bytes, or a system call is using the piece. */
 bool npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth);
 bool npa_watch_held(npa_watch *w);
 /* Whether other memory shares a page with it and is therefore not protected. */
 bool npa_watch_has_ends(const npa_watch *w);
-/* Of a held block: whether its ends, which no page protects, are other than they were. */
+/* Of a held piece: whether its ends, which no page protects, are other than they were. */
 bool npa_watch_changed(const npa_watch *w);
-/* A copy of a held block as it was, in a new mapping of size w->size. NULL: out of memory. */
+/* A copy of a held piece as it was, in a new mapping of size w->size. NULL: out of memory. */
 char *npa_watch_copy(const npa_watch *w);
 void npa_watch_copy_free(const npa_watch *w, char *copy);
 void npa_watch_release(npa_watch *w); /* no longer held; stays armed. GIL not needed */

@@ -425,7 +425,7 @@ static bool enqueue(npa_buffer *b)
 npa_buffer *npa_place(PyArrayObject *a, bool later, bool read, int64_t *offset)
 {
     npa_range *range = npa_range_find(PyArray_DATA(a));
-    npa_buffer *b = range == NULL ? npa_foreign_block(a, later, enqueue)
+    npa_buffer *b = range == NULL ? npa_foreign_buffer(a, later, enqueue)
                     : read        ? npa_own_copy(range->buffer, enqueue) : NULL;
     if (b == NULL && range != NULL) {
         b = range->buffer;

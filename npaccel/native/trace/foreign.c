@@ -80,9 +80,9 @@ static bool adopt(PyArrayObject *root)
     return true;
 }
 
-/* -------------------------------------------------------------------------------- blocks */
+/* -------------------------------------------------------------------------------- buffers */
 
-/* How the block of `root`, which covers [low, high), is watched. NULL: it can't be. */
+/* How the buffer of `root`, which covers [low, high), is watched. NULL: it can't be. */
 static npa_watch *watch_of(PyArrayObject *root, char *low, char *high)
 {
     npa_watch *w = npa_watch_find(low);
@@ -123,20 +123,20 @@ static npa_buffer *copy_of(char *low, size_t size)
     return b;
 }
 
-/* The block in the queue, or of a run in flight, that contains these bytes; *clash: one that does
+/* The buffer in the queue, or of a run in flight, that contains these bytes; *clash: one that does
  * in part. */
-static npa_buffer *block_in_queue(const char *low, const char *high, bool *clash)
+static npa_buffer *buffer_in_queue(const char *low, const char *high, bool *clash)
 {
     npa_buffer *b = npa_q.foreign;
     while (b != NULL && (b->source != NULL || low >= b->base + b->size || b->base >= high)) {
         b = b->next;
     }
-    b = b == NULL && npa_flights > 0 ? npa_flights_block(low, high) : b;
+    b = b == NULL && npa_flights > 0 ? npa_flights_buffer(low, high) : b;
     *clash = b != NULL && (low < b->base || high > b->base + b->size);
     return b;
 }
 
-static npa_buffer *new_block(PyArrayObject *root, char *low, char *high)
+static npa_buffer *new_buffer(PyArrayObject *root, char *low, char *high)
 {
     npa_buffer *b = calloc(1, sizeof *b);
     if (b != NULL) {
@@ -169,9 +169,9 @@ npa_buffer *npa_own_copy(npa_buffer *own, bool (*enqueue)(npa_buffer *))
     return shown && own->size <= OWN_SMALL ? entered(copy_of(own->base, own->size), enqueue) : NULL;
 }
 
-/* A foreign array's block: what its root covers, or a copy of what it shows. NULL: the queue must
- * run first, since blocks overlap in part or bytes changed that requests in it read. */
-npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *))
+/* A foreign array's buffer: what its root covers, or a copy of what it shows. NULL: the queue must
+ * run first, since buffers overlap in part or bytes changed that requests in it read. */
+npa_buffer *npa_foreign_buffer(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *))
 {
     char *low, *high;
     bool clash = false;
@@ -181,8 +181,8 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
     bool small = high - low <= SMALL;
     char *first = low, *last = high;
     npa_extent(root, &low, &high);
-    bool whole = high - low <= SMALL; /* then its views are views of one block */
-    b = later && small && whole ? NULL : block_in_queue(low, high, &clash);
+    bool whole = high - low <= SMALL; /* then its views are views of one buffer */
+    b = later && small && whole ? NULL : buffer_in_queue(low, high, &clash);
     bool held = b != NULL && b->watch != NULL && npa_watch_held(b->watch);
     bool stale = held && npa_watch_changed(b->watch);
     /* An edge of what is held is read where it lies */
@@ -192,7 +192,7 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
     } else if (b != NULL) {
         return clash || stale ? NULL : entered(b, enqueue);
     } else {
-        b = new_block(root, low, high);
+        b = new_buffer(root, low, high);
     }
     return entered(b, enqueue);
 }
@@ -204,7 +204,7 @@ bool npa_foreign_waits(PyArrayObject *a)
     char *low, *high;
     bool clash;
     npa_extent(a, &low, &high);
-    return block_in_queue(low, high, &clash) != NULL;
+    return buffer_in_queue(low, high, &clash) != NULL;
 }
 
 /* --------------------------------------------------------------------------- while pending */
@@ -303,7 +303,7 @@ int npa_foreign_settle(bool alone)
     return 0;
 }
 
-/* A block of which one buffer stays must not be released by another. */
+/* A buffer of which one buffer stays must not be released by another. */
 static bool is_watched_otherwise(const npa_buffer *b)
 {
     npa_buffer *other = npa_recorded.foreign;

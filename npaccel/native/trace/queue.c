@@ -67,7 +67,7 @@ npa_queue *npa_next_queue(npa_queue *q)
     return q == NULL ? &npa_recorded : q == &npa_recorded ? npa_oldest_flying : q->next;
 }
 
-npa_buffer *npa_flights_block(const char *low, const char *high)
+npa_buffer *npa_flights_buffer(const char *low, const char *high)
 {
     for (npa_queue *q = npa_oldest_flying; q != NULL; q = q->next) {
         for (int i = 0; i < q->nbuffers; i++) {

@@ -13,7 +13,7 @@ typedef struct npa_queue npa_queue;
 /* Of a buffer that nothing recorded uses, but runs in flight do. */
 enum { NPA_IN_FLIGHT = INT32_MAX };
 
-/* A block of memory that requests name. Own ones live in a range; foreign ones keep `owner`, or
+/* A piece of memory that requests name. Own ones live in a range; foreign ones keep `owner`, or
  * are copies of a small `source`. */
 typedef struct npa_buffer {
     char *base;
@@ -21,11 +21,11 @@ typedef struct npa_buffer {
     npa_range *range;
     struct npa_spot *spot; /* of a section's array, which never gets content */
     PyObject *owner;
-    npa_watch *watch; /* of a foreign block that can be protected */
+    npa_watch *watch; /* of foreign memory that can be protected */
     bool constant;    /* a bytes object's: nobody writes it */
     char *source;     /* of a copy: where the bytes came from; base is malloc's */
     npa_patience patience;
-    char *replaced;   /* a mapping with the watched block's bytes as they were when first read */
+    char *replaced;   /* a mapping with the watched memory's bytes as they were when first read */
     bool exported;    /* of a range: somebody may have a buffer on it */
     int32_t index;   /* in the queue that is recorded into; NPA_IN_FLIGHT; -1: nothing uses it */
     int32_t number;  /* in what is left of a queue, while that is put in order; -1: not there */
@@ -139,7 +139,7 @@ struct npa_queue {
     int nrequests, requests_cap;
     size_t fresh_bytes;
     int small; /* how many of the last requests are on small arrays only */
-    npa_buffer *foreign; /* blocks and copies, newest first */
+    npa_buffer *foreign; /* shown ones and copies, newest first */
     size_t copied_bytes;
     bool repeatable; /* the run may have to be repeated: it gives nothing back before its end */
     bool urgent; /* a request reads or writes memory that others may change: run to the end */
@@ -209,7 +209,7 @@ static inline bool npa_waiting(void)
 /* All there are; of NULL the first one, which is recorded into */
 npa_queue *npa_next_queue(npa_queue *q);
 /* Foreign, that one uses; or NULL */
-npa_buffer *npa_flights_block(const char *low, const char *high);
+npa_buffer *npa_flights_buffer(const char *low, const char *high);
 /* The first one that has it, and not so */
 npa_queue *npa_flights_watch(const npa_watch *w, const npa_buffer *but);
 /* That this thread is in; owned; or NULL */
@@ -217,7 +217,7 @@ extern NPA_PER_THREAD struct npa_recordings *npa_matched_block;
 static inline bool npa_match_inside(void) { return npa_matched_block != NULL; }
 /* The section that this thread records, or NULL */
 extern NPA_PER_THREAD struct npa_section *npa_here;
-/* How many blocks of memory there are that no section ever fills */
+/* How many pieces of memory there are that no section ever fills */
 extern atomic_int npa_placeholders;
 extern npa_store *npa_stores; /* the devices that have memory of their own; NULL: there are none */
 
@@ -264,7 +264,7 @@ char *npa_buffer_pages(npa_buffer *b);        /* where the host has it, whatever
 
 /* With the lock, except init. */
 int npa_foreign_init(void);
-npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *));
+npa_buffer *npa_foreign_buffer(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *));
 /* A copy of what our own published memory holds now; NULL: it is not small enough. */
 npa_buffer *npa_own_copy(npa_buffer *own, bool (*enqueue)(npa_buffer *));
 /* From now on nobody changes unnoticed what `a`, in `b`, shows. False: read it before the call
@@ -277,11 +277,11 @@ bool npa_foreign_disturbed(void);
 bool npa_foreign_waits(PyArrayObject *a); /* whether a request in the queue names its memory */
 void npa_open_all(void); /* all that is protected from writes, with the lock */
 void npa_foreign_end(npa_buffer *b); /* after it; frees b, not its owner */
-/* Somebody may write into `root`, which is not ours, from now on: its block, if that can be
+/* Somebody may write into `root`, which is not ours, from now on: its buffer, if that can be
  * watched. */
 npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high);
 
-/* -------------------------------------------------------------------------------------- block.c */
+/* --------------------------------------------------------------------------------- code_block.c */
 
 /* All with the GIL. */
 extern PyTypeObject npa_block_type;

@@ -267,13 +267,13 @@ class Section:
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recording = self._run_recorded(args, kwargs)
-        others = [block[4] for block in recording.section.blocks() if block[4] is not None]
+        others = [buffer[4] for buffer in recording.section.buffers() if buffer[4] is not None]
         place = self.sections.code.place([*recording.arrays, *others])
         names, count = tuple(kwargs), len(args)
         given = (*args, *kwargs.values())
         code, threshold = self.sections.code, self.sections.config.threshold
         if recording.raised is not None:
-            if any(block[1] for block in recording.section.blocks()):
+            if any(buffer[1] for buffer in recording.section.buffers()):
                 # What it wrote before it raised is there, as after NumPy.
                 once, _ = code.make(requests_of(recording, threshold), True, place)
                 replay = make_replay(recording, names, count, once, place, threshold)

@@ -61,12 +61,12 @@ def _node(
 
 @dataclass
 class Group:
-    """Arguments whose memory overlaps: they lie in one block."""
+    """Arguments whose memory overlaps: they lie in one buffer."""
 
     low: int
     high: int
     slots: list[int] = field(default_factory=list)
-    block: int = -1
+    buffer: int = -1
 
 
 class Recording:
@@ -82,9 +82,9 @@ class Recording:
     ----------
     inputs, outputs : nodes in preorder
     draws, drawn : of random generators among the arguments; a node per array
-    members : per array argument (slot, block, offset)
-    cells : per block that is a scalar, its cell
-    roots : per array that is returned (or that a returned view shows), its block and its header
+    members : per array argument (slot, buffer, offset)
+    cells : per buffer that is a scalar, its cell
+    roots : per array that is returned (or that a returned view shows), its buffer and its header
     """
 
     def __init__(self, function: Callable[..., Any], where: str, valued: frozenset[int]) -> None:
@@ -115,7 +115,7 @@ class Recording:
 
     # What stops a recording.
 
-    def _stop(self, kind: str, what: str, block: int) -> None:
+    def _stop(self, kind: str, what: str, buffer: int) -> None:
         """The C core's callback; raises."""
         line = user_line()
         if kind == "read" and self._positions:
@@ -192,8 +192,8 @@ class Recording:
         del positional, values
         self.section.leave()
         self._check()
-        for block, last in self.section.checks():
-            for extreme in (block, last) if last >= 0 else ():
+        for buffer, last in self.section.checks():
+            for extreme in (buffer, last) if last >= 0 else ():
                 self.cells.setdefault(extreme, len(self.cells))
         self.outputs = list(self._output(result))
 
@@ -212,7 +212,7 @@ class Recording:
         """Raise what stopped the recording, though the body went on, and what nobody could stop."""
         if self.stopped is not None:
             raise self.stopped
-        for _, _, _, read, owner, _, altered in self.section.blocks():
+        for _, _, _, read, owner, _, altered in self.section.buffers():
             if read:
                 raise self.illegal("reads the memory of an array", self._last_line())
             if altered:
@@ -228,8 +228,8 @@ class Recording:
             change = "changes a list or dict among its arguments"
         if change:
             raise Refused(f"it {change}")
-        blocks = self.section.blocks()
-        self._known.note_contents({id(block[4]) for block in blocks if block[4] is not None})
+        buffers = self.section.buffers()
+        self._known.note_contents({id(buffer[4]) for buffer in buffers if buffer[4] is not None})
 
     def _last_line(self) -> str:
         """Where the last recorded operation is: what C code did comes after some operation."""
@@ -240,9 +240,9 @@ class Recording:
 
     def _check_kept(self) -> None:
         """Placeholders must not outlive the section; those of a traceback may."""
-        if self.raised is None and any(seen for _, _, seen, *_ in self.section.blocks()):
+        if self.raised is None and any(seen for _, _, seen, *_ in self.section.buffers()):
             gc.collect()
-            if any(seen for _, _, seen, *_ in self.section.blocks()):
+            if any(seen for _, _, seen, *_ in self.section.buffers()):
                 raise self.illegal("keeps an array outside, which it does not return,", self.where)
 
     # Arguments.
@@ -289,20 +289,20 @@ class Recording:
             base = self._block(group.high - group.low)
             place = self.section.place(base)
             assert place is not None
-            group.block = place[0]
+            group.buffer = place[0]
             for slot in group.slots:
                 array = self.arrays[slot]
                 offset = address_of(array) - group.low
                 views[slot] = self.section.view(
                     base, offset, array.dtype, array.shape, array.strides, array.flags.writeable
                 )
-                self.members.append((slot, group.block, offset))
+                self.members.append((slot, group.buffer, offset))
             group.slots.sort()
         self.members.sort()
         self._queue = iter([views[slot] for slot in range(len(self.arrays))])
 
     def _block(self, size: int) -> _native.ArrayBase:
-        made = self.section.block(max(size, 1))
+        made = self.section.buffer(max(size, 1))
         if made is None:
             raise Refused("nothing can be deferred: there is no guarded memory")
         return made
@@ -406,7 +406,7 @@ class Recording:
 
     @property
     def argument_cells(self) -> set[int]:
-        """Blocks of the scalars among the arguments."""
+        """Buffers of the scalars among the arguments."""
         return set(self._positions)
 
     def numbers_looked_at(self) -> None:
@@ -442,25 +442,25 @@ class Recording:
         place = self.section.place(value)
         if place is None:
             return self._output_outside(value)
-        block, offset = place
+        buffer, offset = place
         for slot, placeholder in self._placeholders.items():
             if placeholder is value and _same_header(value, self.arrays[slot]):
                 return _node(OUT_INPUT, slot=slot)
         for group in self.groups:
-            if group.block == block:
+            if group.buffer == buffer:
                 return self._output_view(value, group.slots[0], offset, of_input=True)
         if self.section.is_scalar(value):
             if value.ndim or offset or type(value) is np.ndarray:
                 raise Refused("it returns a view of a scalar")
-            cell = self.cells.setdefault(block, len(self.cells))
+            cell = self.cells.setdefault(buffer, len(self.cells))
             return _node(OUT_SCALAR, slot=cell, value=value.dtype)
-        if block in self.cells:
+        if buffer in self.cells:
             raise Refused("it returns what the checks of indices use")
         owner = root(value)
         if owner.base is not None:  # as of `as_strided`: what is behind it is not known
             raise Refused("it returns a view through an object that is no array")
         header = (owner.dtype, owner.shape, owner.strides, bool(owner.flags.c_contiguous))
-        number = self.roots.setdefault(block, (len(self.roots), header))[0]
+        number = self.roots.setdefault(buffer, (len(self.roots), header))[0]
         if owner is value:
             return _node(OUT_ROOT, slot=number)
         return self._output_view(value, number, offset, of_input=False)

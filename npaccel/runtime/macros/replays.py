@@ -1,4 +1,4 @@
-"""From a recording of a macro section to the native Replay: blocks laid out, program built."""
+"""From a recording of a macro section to the native Replay: buffers laid out, program built."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def requests_of(recording: Recording, threshold: int) -> _native.Pending:
     threshold : bytes from which results are npaccel arrays
     """
     section = recording.section
-    blocks = section.blocks()
-    kinds = _kinds(recording, blocks)
-    _check_overlap(recording, blocks, kinds)
-    _check_indices(recording, blocks, kinds)
+    buffers = section.buffers()
+    kinds = _kinds(recording, buffers)
+    _check_overlap(recording, buffers, kinds)
+    _check_indices(recording, buffers, kinds)
     states = array("Q")
-    for index, (block, kind) in enumerate(zip(blocks, kinds, strict=True)):
+    for index, (buffer, kind) in enumerate(zip(buffers, kinds, strict=True)):
         made = kind == CELL and index not in recording.argument_cells
         fresh = kind in (ROOT, TEMPORARY) or made
-        aligned = kind == TEMPORARY or (kind == ROOT and block[0] >= threshold)
+        aligned = kind == TEMPORARY or (kind == ROOT and buffer[0] >= threshold)
         flags = FRESH * fresh | DEAD * (kind == TEMPORARY) | OWNED * aligned
-        states.append(block[0] << STATE_BITS | flags)
+        states.append(buffer[0] << STATE_BITS | flags)
     return section.pending(states.tobytes())
 
 
@@ -65,11 +65,11 @@ def make_replay(
     Refused : it cannot be replayed.
     """
     section = recording.section
-    blocks = section.blocks()
+    buffers = section.buffers()
     bindings = section.bindings()
     if any((request, operand) in code.consumed for request, operand, _ in bindings):
         raise Refused("a rewrite used the value of a number")
-    specs, size = _layout(recording, blocks, _kinds(recording, blocks), code.buffers)
+    specs, size = _layout(recording, buffers, _kinds(recording, buffers), code.buffers)
     recording.numbers_looked_at()
     return _native.Replay(
         section=section,
@@ -81,48 +81,48 @@ def make_replay(
         numbers=recording.numbers.steps,
         uses=bindings,
         guards=recording.guards.found if recording.guards is not None else [],
-        blocks=specs,
+        buffers=specs,
         roots=_roots(recording, threshold),
         outputs=recording.outputs,
         temporary_bytes=size,
         errstate=recording.errstate,
         draws=recording.draws if recording.drawn else None,
         drawn=recording.drawn,
-        heavy=sum(blocks[index][0] for index in code.buffers) >= HEAVY_BYTES,
+        heavy=sum(buffers[index][0] for index in code.buffers) >= HEAVY_BYTES,
         info=recording.where,
         place=place.memory,
         anywhere=place.anywhere,
     )
 
 
-def _kinds(recording: Recording, blocks: list[tuple[Any, ...]]) -> list[int]:
-    return [_kind(recording, index, block) for index, block in enumerate(blocks)]
+def _kinds(recording: Recording, buffers: list[tuple[Any, ...]]) -> list[int]:
+    return [_kind(recording, index, buffer) for index, buffer in enumerate(buffers)]
 
 
-def _kind(recording: Recording, index: int, block: tuple[Any, ...]) -> int:
-    if block[4] is not None:
+def _kind(recording: Recording, index: int, buffer: tuple[Any, ...]) -> int:
+    if buffer[4] is not None:
         return OUTSIDE
-    if any(group.block == index for group in recording.groups):
+    if any(group.buffer == index for group in recording.groups):
         return INPUT
     if index in recording.cells:
         return CELL
     return ROOT if index in recording.roots else TEMPORARY
 
 
-def _check_overlap(recording: Recording, blocks: list[tuple[Any, ...]], kinds: list[int]) -> None:
+def _check_overlap(recording: Recording, buffers: list[tuple[Any, ...]], kinds: list[int]) -> None:
     """Arguments that the section also reaches by another name are not told apart."""
-    for block, kind in zip(blocks, kinds, strict=True):
+    for buffer, kind in zip(buffers, kinds, strict=True):
         if kind == OUTSIDE:
-            low, high = block[5], block[5] + block[0]
+            low, high = buffer[5], buffer[5] + buffer[0]
             if any(group.low < high and low < group.high for group in recording.groups):
                 raise Refused("an argument's memory is also reached by another name")
 
 
-def _check_indices(recording: Recording, blocks: list[tuple[Any, ...]], kinds: list[int]) -> None:
+def _check_indices(recording: Recording, buffers: list[tuple[Any, ...]], kinds: list[int]) -> None:
     """Indices must be there when a replay begins; if it computes them, it must write nothing."""
-    writes = any(kind == INPUT and block[1] for block, kind in zip(blocks, kinds, strict=True))
-    for block, last in recording.section.checks():
-        if last < 0 and kinds[block] not in (INPUT, OUTSIDE):
+    writes = any(kind == INPUT and buffer[1] for buffer, kind in zip(buffers, kinds, strict=True))
+    for buffer, last in recording.section.checks():
+        if last < 0 and kinds[buffer] not in (INPUT, OUTSIDE):
             raise Refused("it picks elements by indices without values")
         if last >= 0 and writes:
             raise Refused(
@@ -131,14 +131,14 @@ def _check_indices(recording: Recording, blocks: list[tuple[Any, ...]], kinds: l
 
 
 def _layout(
-    recording: Recording, blocks: list[tuple[Any, ...]], kinds: list[int], needed: frozenset[int]
+    recording: Recording, buffers: list[tuple[Any, ...]], kinds: list[int], needed: frozenset[int]
 ) -> tuple[list[tuple[Any, ...]], int]:
-    """Per block (kind, written, slot, size, place, address, owner), and the temporaries' size."""
-    first = {group.block: group.slots[0] for group in recording.groups}
+    """Per buffer (kind, written, slot, size, place, address, owner), and the temporaries' size."""
+    first = {group.buffer: group.slots[0] for group in recording.groups}
     specs: list[tuple[Any, ...]] = []
     end = 0
-    for index, (block, kind) in enumerate(zip(blocks, kinds, strict=True)):
-        size, written, _, _, owner, address, _ = block
+    for index, (buffer, kind) in enumerate(zip(buffers, kinds, strict=True)):
+        size, written, _, _, owner, address, _ = buffer
         slot, place = -1, 0
         if kind == INPUT:
             slot = first[index]

@@ -14,11 +14,11 @@ static bool have_structs(size_t needed)
 {
     if (npa_reservation.spares < needed) {
         size_t bytes = (size_t)256 << 10; /* never returned: find reads them without a lock */
-        void *block = mmap(NULL, bytes, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (block == MAP_FAILED) {
+        void *made = mmap(NULL, bytes, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (made == MAP_FAILED) {
             return false;
         }
-        npa_reservation.spare = block;
+        npa_reservation.spare = made;
         npa_reservation.spares = bytes / sizeof(slot);
     }
     return true;

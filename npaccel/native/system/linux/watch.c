@@ -5,9 +5,9 @@
  *       ^                |                     |
  *       '--- evaluate, then open               '--- open: in the handler of the write's fault
  *
- * A block stays armed after the requests have run, so programs that read the same inputs again and
+ * A piece stays armed after the requests have run, so programs that read the same inputs again and
  * again pay for protection once. Every change of pages happens in state BUSY, taken by
- * compare-and-swap, so the handler needs no lock. Only whole pages can be protected; where a block
+ * compare-and-swap, so the handler needs no lock. Only whole pages can be protected; where a piece
  * shares its first and last page with others, a copy of those bytes is kept while it is held. */
 #define _GNU_SOURCE
 #include "system/linux/linux.h"
@@ -235,7 +235,7 @@ static bool give_one_up(void)
     return false;
 }
 
-/* Whether the C library made a mapping for this block alone: then its first and last pages are its
+/* Whether the C library made a mapping for this piece alone: then its first and last pages are its
  * own too. The size in the word before it is glibc's: all of it must be as expected. */
 static bool has_mapping(const char *base, size_t size, size_t page, size_t *mapping)
 {

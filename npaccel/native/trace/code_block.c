@@ -1,4 +1,4 @@
-/* block.c: the blocks of code in which plain arrays are taken, see redirect.c.
+/* code_block.c: the blocks of code in which plain arrays are taken, see redirect.c.
  *
  * A block is open from enter to leave. A context variable names the innermost one, so each thread
  * and each asyncio task has its own; a block that was closed from elsewhere (another thread's

@@ -1,4 +1,4 @@
-/* blocks.c: runs a group, block by block.
+/* block_tier.c: runs a group, block by block.
  *
  * for each task (parallel):  for each of its blocks:  for each instruction:  do it on the block */
 #include "run/run.h"
