@@ -102,7 +102,7 @@ class Core(enum.Enum):
     # Structure.
     SELECT = "select"  # (b1, T, T)
     # (b1 mask, T cheap, T exact): SELECT(mask, exact, cheap), where mask is almost never true. A
-    # back end may compute what only `exact` needs (`rare_parts`) in a block that it enters when
+    # back end may compute what only `exact` needs (`rare_parts`) in a branch that it takes when
     # any lane's mask is true; a plain select is right too.
     RARE = "rare"
     CONVERT = "convert"  # NumPy's astype(casting="unsafe") as on x86-64, see Note [Casts]

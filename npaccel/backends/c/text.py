@@ -1,7 +1,7 @@
-"""Functions in C and in OpenCL C: memory, variables, blocks.
+"""Functions in C and in OpenCL C: memory, variables, branches.
 
-Variables are declared at the function's top; everything else is a constant in the block that
-computes it. Short sums of coordinates have no names.
+Variables are declared at the function's top; everything else is a constant between the braces that
+compute it. Short sums of coordinates have no names.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class CText(CValues):
     def enter(self, vector: Name) -> None:
         self._vector = str(vector)
 
-    # Blocks.
+    # Branches.
 
     @contextmanager
     def _braces(self, head: str) -> Iterator[None]:
@@ -292,7 +292,7 @@ class CText(CValues):
         self.do("}")
 
     @contextmanager
-    def block(self) -> Iterator[None]:
+    def inside(self) -> Iterator[None]:
         with self._braces(""):
             yield
 

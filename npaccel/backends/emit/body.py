@@ -43,7 +43,7 @@ def evaluate(
 ) -> tuple[list[Values], list[Name]]:
     """Write all that `roots` need for a vector of each source, which gives the leaves' values.
 
-    The operands of a RARE node that nothing else needs are in a block of their own, and are not
+    The operands of a RARE node that nothing else needs are in a branch of their own, and are not
     in the result. Second: masks, true in each lane where what is `looked` at is not as it should
     be; `sums` are `square_sums`.
     """
@@ -88,7 +88,7 @@ def _write_rare(
     every: list[Values],
     sources: Sequence[Source],
 ) -> None:
-    """A RARE node of all vectors; the block is entered if any of them needs it."""
+    """A RARE node of all vectors; the branch is taken if any of them needs it."""
     variables = []
     for values in every:
         cheap = values[node.args[1]]
@@ -113,7 +113,7 @@ def _write_rare(
 
 
 def _piece(b: Builder, width: int, node: Expr, part: Sequence[Expr]) -> int:
-    """Lanes with which a rare block is computed: code for wide vectors is long, and seldom run."""
+    """Lanes with which a rare branch is computed: code for wide vectors is long, and seldom run."""
     plain = node.dtype[0] == "f" and not any(x.op in LEAVES or x.dtype[0] == "c" for x in part)
     if not b.machine.wide or not plain or len(part) < RARE_LOOP_NODES:
         return width

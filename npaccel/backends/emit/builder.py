@@ -46,7 +46,7 @@ class Name(str):
 
 
 Value = tuple[Name, ...]
-Block = AbstractContextManager[None]
+Inside = AbstractContextManager[None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,14 +373,14 @@ class Builder(ABC):
     def enter(self, vector: Name) -> None:
         """Let lasting variables be those of that vector of the tile."""
 
-    # Blocks.
+    # Branches.
 
-    def block(self) -> Block:
-        """A block of its own, where the language has such."""
+    def inside(self) -> Inside:
+        """What is written inside has names of its own, where the language has such."""
         return nullcontext()
 
     @abstractmethod
-    def when(self, condition: Name, *, rare: bool = False) -> Block:
+    def when(self, condition: Name, *, rare: bool = False) -> Inside:
         """What is written inside runs if the condition holds."""
 
     @abstractmethod

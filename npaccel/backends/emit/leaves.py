@@ -67,7 +67,7 @@ class LeafWriter(Effects):
 
     def row(self, leaf: Leaf, scope: Scope) -> None:
         """A leaf that runs once per band point."""
-        with self.b.block():
+        with self.b.inside():
             self.effects(leaf, [scope], self.width, {}, {})
 
     def inner(self, leaf: Leaf, scope: Scope, width: int) -> None:
@@ -344,7 +344,7 @@ class LeafWriter(Effects):
         ordinal = self.ordinals[id(reduction.effect)]
         pointer = frame.partial(scope.flat, part, ordinal)
         if self.width == 1:
-            with b.when(b.coordinate("==", b.lane_of_group, b.n(0))) if frame.group else b.block():
+            with b.when(b.coordinate("==", b.lane_of_group, b.n(0))) if frame.group else b.inside():
                 store_partial(b, names, pointer)
             return
         stride = b.mul(frame.parts, PARTIAL_BYTES * len(self.ordinals))

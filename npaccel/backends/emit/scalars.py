@@ -38,7 +38,7 @@ def single(value: Value) -> Name:
 def write_node(b: Builder, expr: Expr, operands: Sequence[Value], width: int) -> Value:
     """Write `expr`, whose operands have the given values, and return its value.
 
-    Leaves other than CONST are the caller's, as is a block for RARE (here a select).
+    Leaves other than CONST are the caller's, as is a branch for RARE (here a select).
     """
     match expr.op:
         case Core.CONST:

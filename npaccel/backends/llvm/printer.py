@@ -201,7 +201,7 @@ class Printer(LlvmMemory):
             for v in self._lasting
         }
 
-    # Blocks.
+    # Branches.
 
     def _start(self, label: str) -> None:
         self._lines.append(f"{label}:")

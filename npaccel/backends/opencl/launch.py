@@ -86,8 +86,8 @@ def _run_apart(
         (groups, points),
         strict=False,
     ):
-        block = _mirror(target, np.array([*words, *extra], "i8"))
-        function.set_args(block, *shared, *there)
+        told = _mirror(target, np.array([*words, *extra], "i8"))
+        function.set_args(told, *shared, *there)
         size = target.group_size
         cl.enqueue_nd_range_kernel(target.queue, function, (items * size,), (size,))
     target.queue.finish()

@@ -58,8 +58,8 @@ def _seconds(target: Target, kernel: Kernel, arrays: tuple[Any, Any], size: int,
     # The words of layout.py, and those of native/place/device.c.
     extra = [1, 1, n, grid.inner_step]
     words = [n, 0, size, 0, size, 0, 0, *extra, *[0] * (EXTRA_WORDS - len(extra))]
-    block = cl.Buffer(target.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.array(words, "i8"))
-    for k, argument in enumerate((block, block, block, block, *arrays)):
+    told = cl.Buffer(target.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.array(words, "i8"))
+    for k, argument in enumerate((told, told, told, told, *arrays)):
         run.set_arg(k, argument)
     groups, size = min(tasks, work_groups(target)), target.group_size
 

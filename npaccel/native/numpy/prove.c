@@ -63,8 +63,8 @@ static bool functions_hold(void)
 static bool methods_hold(void)
 {
     static PyMethodDef definition = {"probe", nothing_done, METH_NOARGS, NULL};
-    PyObject *method = PyDescr_NewMethod(&npa_block_type, &definition), *done = NULL;
-    PyObject *self = npa_block_new(-1, Py_None, Py_None, false);
+    PyObject *method = PyDescr_NewMethod(&npa_code_block_type, &definition), *done = NULL;
+    PyObject *self = npa_code_block_new(-1, Py_None, Py_None, false);
     if (method != NULL && self != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type) &&
         ((PyMethodDescrObject *)method)->d_method == &definition) {
         seen = 0;

@@ -369,7 +369,7 @@ static PyObject *threshold(PyObject *module, PyObject *nothing)
 static PyObject *block_backend(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
-    return npa_block_backend();
+    return npa_code_block_backend();
 }
 
 static PyMethodDef functions[] = {
@@ -405,7 +405,7 @@ static PyMethodDef functions[] = {
 
 int npa_redirect_init(PyObject *module)
 {
-    return npa_block_init() < 0 || npa_opener_init(module) < 0
+    return npa_code_block_init() < 0 || npa_opener_init(module) < 0
                ? -1
                : PyModule_AddFunctions(module, functions);
 }

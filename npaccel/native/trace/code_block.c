@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-typedef struct npa_block npa_block;
-struct npa_block {
+typedef struct npa_code_block npa_code_block;
+struct npa_code_block {
     PyObject_HEAD
     PyObject *outer;       /* the block around it, or NULL */
     Py_ssize_t min_size;   /* bytes; -1: as configured */
@@ -16,11 +16,11 @@ struct npa_block {
     PyObject *place;       /* a DeviceMemory: where new arrays are to live; or None */
     unsigned long thread;
     bool open, everywhere; /* everywhere: for threads and contexts without a block of their own */
-    npa_block *previous, *next; /* among the open ones */
+    npa_code_block *previous, *next; /* among the open ones */
 };
 
 static PyObject *innermost; /* ContextVar */
-static npa_block *open_blocks, *everywhere;
+static npa_code_block *open_blocks, *everywhere;
 static int overrides; /* open blocks with a min_size of their own */
 static int named;     /* and those with a backend */
 static int placing;   /* and those with a place */
@@ -32,7 +32,7 @@ __thread int npa_suspended, npa_passed, npa_whole;
 void npa_find_least(void)
 {
     npa_least = open_blocks != NULL && npa_guard_on ? npa_threshold : SIZE_MAX;
-    for (npa_block *b = open_blocks; b != NULL && npa_guard_on; b = b->next) {
+    for (npa_code_block *b = open_blocks; b != NULL && npa_guard_on; b = b->next) {
         if (b->min_size >= 0 && (size_t)b->min_size < npa_least) {
             npa_least = (size_t)b->min_size;
         }
@@ -47,7 +47,7 @@ void npa_find_least(void)
 }
 
 /* The innermost open block that this code runs in, borrowed, or NULL. */
-static npa_block *here(void)
+static npa_code_block *here(void)
 {
     PyObject *now = NULL;
     if (open_blocks == NULL) {
@@ -56,10 +56,11 @@ static npa_block *here(void)
     if (PyContextVar_Get(innermost, NULL, &now) < 0) {
         PyErr_Clear();
     }
-    npa_block *b = now != NULL && Py_IS_TYPE(now, &npa_block_type) ? (npa_block *)now : NULL;
+    bool known = now != NULL && Py_IS_TYPE(now, &npa_code_block_type);
+    npa_code_block *b = known ? (npa_code_block *)now : NULL;
     Py_XDECREF(now); /* the context has it */
     while (b != NULL && (!b->open || b->thread != PyThread_get_thread_ident())) {
-        b = (npa_block *)b->outer;
+        b = (npa_code_block *)b->outer;
     }
     return b != NULL ? b : everywhere;
 }
@@ -71,7 +72,7 @@ size_t npa_threshold_here(void)
     if (!npa_guard_on) {
         return SIZE_MAX;
     }
-    npa_block *b = overrides > 0 ? here() : NULL;
+    npa_code_block *b = overrides > 0 ? here() : NULL;
     return b != NULL && b->min_size >= 0 ? (size_t)b->min_size : npa_threshold;
 }
 
@@ -112,7 +113,7 @@ int npa_guard_set(bool on)
     return on ? take_memory(true) : 0;
 }
 
-static void link_block(npa_block *b)
+static void link_block(npa_code_block *b)
 {
     b->next = open_blocks, b->previous = NULL;
     if (open_blocks != NULL) {
@@ -127,7 +128,7 @@ static void link_block(npa_block *b)
     }
 }
 
-static void unlink_block(npa_block *b)
+static void unlink_block(npa_code_block *b)
 {
     *(b->previous != NULL ? &b->previous->next : &open_blocks) = b->next;
     if (b->next != NULL) {
@@ -139,7 +140,7 @@ static void unlink_block(npa_block *b)
     everywhere = everywhere == b ? NULL : everywhere;
 }
 
-static void close_block(npa_block *b)
+static void close_block(npa_code_block *b)
 {
     if (b->open) {
         b->open = false;
@@ -152,9 +153,9 @@ static void close_block(npa_block *b)
 }
 
 /* A block that is not open yet. min_size < 0, backend None: as configured. */
-PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, PyObject *place, bool all)
+PyObject *npa_code_block_new(Py_ssize_t min_size, PyObject *backend, PyObject *place, bool all)
 {
-    npa_block *b = (npa_block *)npa_block_type.tp_alloc(&npa_block_type, 0);
+    npa_code_block *b = (npa_code_block *)npa_code_block_type.tp_alloc(&npa_code_block_type, 0);
     if (b != NULL) {
         b->min_size = min_size, b->backend = Py_NewRef(backend), b->everywhere = all;
         b->place = Py_NewRef(place);
@@ -196,19 +197,19 @@ static void teach_malloc(void)
 }
 
 /* From now on arrays are taken in this thread and task. -1: an error, and the block is not open. */
-int npa_block_enter(PyObject *self)
+int npa_code_block_enter(PyObject *self)
 {
-    npa_block *b = (npa_block *)self;
+    npa_code_block *b = (npa_code_block *)self;
     PyObject *outer = NULL;
     if (PyContextVar_Get(innermost, NULL, &outer) < 0) {
         return -1;
     }
     bool first_here = outer == NULL, first = open_blocks == NULL;
-    if (outer != NULL && !Py_IS_TYPE(outer, &npa_block_type)) {
+    if (outer != NULL && !Py_IS_TYPE(outer, &npa_code_block_type)) {
         Py_CLEAR(outer); /* None, after an earlier one */
     }
-    while (outer != NULL && !((npa_block *)outer)->open) { /* or chains would grow */
-        Py_XSETREF(outer, Py_XNewRef(((npa_block *)outer)->outer));
+    while (outer != NULL && !((npa_code_block *)outer)->open) { /* or chains would grow */
+        Py_XSETREF(outer, Py_XNewRef(((npa_code_block *)outer)->outer));
     }
     b->outer = outer;
     PyObject *token = PyContextVar_Set(innermost, self);
@@ -230,10 +231,10 @@ int npa_block_enter(PyObject *self)
 }
 
 /* From anywhere; a second time is nothing. */
-int npa_block_leave(PyObject *self)
+int npa_code_block_leave(PyObject *self)
 {
-    PyObject *now = NULL, *outer = ((npa_block *)self)->outer;
-    close_block((npa_block *)self);
+    PyObject *now = NULL, *outer = ((npa_code_block *)self)->outer;
+    close_block((npa_code_block *)self);
     if (PyContextVar_Get(innermost, NULL, &now) < 0) {
         return -1;
     }
@@ -246,7 +247,7 @@ int npa_block_leave(PyObject *self)
 
 static void block_free(PyObject *self)
 {
-    npa_block *b = (npa_block *)self;
+    npa_code_block *b = (npa_code_block *)self;
     close_block(b);
     /* A loop, since each outer block may be the last reference to a long chain. */
     PyObject *outer = b->outer;
@@ -257,48 +258,48 @@ static void block_free(PyObject *self)
 }
 
 /* Whether leaving it here undoes entering it: the innermost open one of this context, or around. */
-bool npa_block_is_mine(PyObject *self)
+bool npa_code_block_is_mine(PyObject *self)
 {
     PyObject *now = NULL;
     if (PyContextVar_Get(innermost, NULL, &now) < 0) {
         PyErr_Clear();
     }
-    PyObject *b = now != NULL && Py_IS_TYPE(now, &npa_block_type) ? now : NULL;
+    PyObject *b = now != NULL && Py_IS_TYPE(now, &npa_code_block_type) ? now : NULL;
     Py_XDECREF(now); /* the context has it */
     while (b != NULL && b != self) {
-        b = ((npa_block *)b)->outer;
+        b = ((npa_code_block *)b)->outer;
     }
-    return b != NULL && ((npa_block *)b)->open;
+    return b != NULL && ((npa_code_block *)b)->open;
 }
 
-PyTypeObject npa_block_type = {
+PyTypeObject npa_code_block_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Block",
-    .tp_basicsize = sizeof(npa_block),
+    .tp_basicsize = sizeof(npa_code_block),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_dealloc = block_free,
 };
 
-static npa_block *that_names_backend(void)
+static npa_code_block *that_names_backend(void)
 {
-    npa_block *b = named > 0 ? here() : NULL;
+    npa_code_block *b = named > 0 ? here() : NULL;
     while (b != NULL && !(b->open && b->backend != Py_None)) {
-        b = (npa_block *)b->outer;
+        b = (npa_code_block *)b->outer;
     }
     return b;
 }
 
 /* The backend that the innermost block names; new reference, None: it names none. */
-PyObject *npa_block_backend(void)
+PyObject *npa_code_block_backend(void)
 {
-    npa_block *b = that_names_backend();
+    npa_code_block *b = that_names_backend();
     return Py_NewRef(b != NULL ? b->backend : Py_None);
 }
 
 npa_store *npa_place_here(void)
 {
-    npa_block *b = placing > 0 ? here() : NULL;
+    npa_code_block *b = placing > 0 ? here() : NULL;
     while (b != NULL && !(b->open && b->place != Py_None)) {
-        b = (npa_block *)b->outer;
+        b = (npa_code_block *)b->outer;
     }
     return b != NULL ? (npa_store *)b->place : NULL;
 }
@@ -315,7 +316,7 @@ static uint64_t number_of(const char *name)
 
 uint64_t npa_backend_here(void)
 {
-    npa_block *b = that_names_backend();
+    npa_code_block *b = that_names_backend();
     return number_of(b != NULL ? PyUnicode_AsUTF8(b->backend) : "");
 }
 
@@ -324,8 +325,8 @@ bool npa_is_numpys_backend(uint64_t backend)
     return backend != 0 ? backend == number_of("numpy") : npa_numpy_chosen;
 }
 
-int npa_block_init(void)
+int npa_code_block_init(void)
 {
     innermost = PyContextVar_New("npaccel.block", NULL);
-    return innermost != NULL ? PyType_Ready(&npa_block_type) : -1;
+    return innermost != NULL ? PyType_Ready(&npa_code_block_type) : -1;
 }

@@ -81,8 +81,8 @@ static PyObject *opener_enter(PyObject *self, PyObject *nothing)
     if (!plain && tell_python(self, "_opening") < 0) {
         return NULL;
     }
-    PyObject *block = npa_block_new(o->min_size, o->backend, o->place, o->everywhere);
-    if (block == NULL || keep(o, block) < 0 || npa_block_enter(block) < 0 ||
+    PyObject *block = npa_code_block_new(o->min_size, o->backend, o->place, o->everywhere);
+    if (block == NULL || keep(o, block) < 0 || npa_code_block_enter(block) < 0 ||
         (!plain && tell_python(self, "_opened") < 0)) {
         return NULL;
     }
@@ -95,7 +95,7 @@ static PyObject *entered(const opener *o)
     PyObject *mine = NULL, *frames = NULL;
     const void *frame = PyEval_GetFrame();
     for (Py_ssize_t i = 0; o->count > 1 && i < o->count; i++) {
-        mine = npa_block_is_mine(o->entries[i].block) ? o->entries[i].block : mine;
+        mine = npa_code_block_is_mine(o->entries[i].block) ? o->entries[i].block : mine;
         frames = o->entries[i].frame == frame ? o->entries[i].block : frames;
     }
     return mine != NULL ? mine : frames != NULL ? frames : o->entries[o->count - 1].block;
@@ -109,7 +109,7 @@ static int leave(opener *o, PyObject *block)
             for (o->count--; i < o->count; i++) {
                 o->entries[i] = o->entries[i + 1];
             }
-            int status = npa_block_leave(block);
+            int status = npa_code_block_leave(block);
             Py_DECREF(block);
             return status;
         }

@@ -284,7 +284,7 @@ npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high);
 /* --------------------------------------------------------------------------------- code_block.c */
 
 /* All with the GIL. */
-extern PyTypeObject npa_block_type;
+extern PyTypeObject npa_code_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern size_t npa_least_made;       /* and what NumPy makes of fewer lies in its memory */
 extern NPA_PER_THREAD int npa_suspended;  /* above 0, this thread's calls are NumPy's */
@@ -293,13 +293,13 @@ extern NPA_PER_THREAD int npa_passed;
 /* Above 0, it runs a function of many small steps, whose arrays are plain */
 extern NPA_PER_THREAD int npa_whole;
 /* place: a DeviceMemory, or None */
-PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, PyObject *place, bool all);
-int npa_block_enter(PyObject *self); /* -1: an error, and it is not open */
-int npa_block_leave(PyObject *self); /* from anywhere; a second time is nothing */
+PyObject *npa_code_block_new(Py_ssize_t min_size, PyObject *backend, PyObject *place, bool all);
+int npa_code_block_enter(PyObject *self); /* -1: an error, and it is not open */
+int npa_code_block_leave(PyObject *self); /* from anywhere; a second time is nothing */
 /* Whether leaving it here undoes entering it. */
-bool npa_block_is_mine(PyObject *self);
+bool npa_code_block_is_mine(PyObject *self);
 int npa_opener_init(PyObject *module); /* opener.c */
-int npa_block_init(void);
+int npa_code_block_init(void);
 /* Bytes up to which our own way to NumPy's loops wins, and memory is used again */
 enum { NPA_SMALL_MOST = 1 << 18 };
 static inline size_t npa_passed_below(void) { return npa_passed ? NPA_SMALL_MOST : 0; }
@@ -313,7 +313,7 @@ size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
 int npa_guard_set(bool on); /* -1: error set */
 PyObject *npa_py_memory(PyObject *module, PyObject *ours); /* for Python */
 void npa_find_least(void);
-PyObject *npa_block_backend(void);
+PyObject *npa_code_block_backend(void);
 npa_store *npa_place_here(void); /* where new arrays are to live, or NULL */
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */
 bool npa_is_numpys_backend(uint64_t backend); /* or that of the setting, where none is named */
