@@ -36,7 +36,7 @@ def install(
     inside: path prefixes of code that is not the user's (NumPy's, ours).
 
     hooks:
-      rule(ufunc, signature, out_dtype | None, in_place: bool) -> Rule | None
+      rule(ufunc, signature, out_dtype | None) -> Rule | None
           first meeting of a combination. signature: per operand a np.dtype, or the type int,
           float or complex for a weak Python scalar. None: never recorded, NumPy does it.
           May raise what NumPy raises (casting, no loop).

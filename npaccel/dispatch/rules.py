@@ -161,7 +161,6 @@ def rule(
     ufunc: np.ufunc | str,
     signature: tuple[Operand, ...],
     out_dtype: Dtype | None,
-    in_place: bool,
 ) -> _native.Rule | None:
     """First meeting of a combination: the C core's `rule` hook.
 
@@ -170,7 +169,6 @@ def rule(
     ufunc : or "copy" for an assignment.
     signature : per input its dtype, or the type int, float or complex for a weak Python scalar.
     out_dtype : dtype of the array that is written, or None.
-    in_place : whether that array is the first input too; it types as any other.
     """
     if isinstance(ufunc, str):
         source = _dtype_of(signature[0])

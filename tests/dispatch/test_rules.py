@@ -50,7 +50,7 @@ def test_loops_are_numpys() -> None:
         (np.multiply, (d("f"), complex), ("c8", "c8", "c8")),
         (np.frexp, (d("e"),), ("f2", "f2", "i4")),
     ):
-        made = rule(ufunc, signature, None, False)
+        made = rule(ufunc, signature, None)
         assert made is not None
         assert (made.name, made.loop, made.kind) == (ufunc.__name__, loop, Kind.MAP)
 
@@ -69,13 +69,13 @@ def test_loops_are_numpys() -> None:
     ],
 )
 def test_what_is_never_recorded(call: Any) -> None:
-    assert rule(*call, None, False) is None
+    assert rule(*call, None) is None
 
 
 def test_casts_to_outputs_follow_numpy() -> None:
-    assert rule(np.add, (d("d"), d("d")), d("f"), True) is not None
-    assert rule(np.add, (d("d"), d("d")), d("l"), True) is None
-    assert rule(np.add, (d("D"), d("D")), d("d"), False) is None
+    assert rule(np.add, (d("d"), d("d")), d("f")) is not None
+    assert rule(np.add, (d("d"), d("d")), d("l")) is None
+    assert rule(np.add, (d("D"), d("D")), d("d")) is None
     unsafe = call_rule(np.true_divide, (d("l"), d("l")), (d("l"),), None, "unsafe")
     assert unsafe is not None
 
@@ -103,8 +103,8 @@ def test_folds_promote_as_numpy() -> None:
 
 
 def test_copies() -> None:
-    assert rule("copy", (d("d"),), d("f"), False) is copy_rule(d("f"), d("d"))
-    assert rule("copy", (float,), d("f"), False) is copy_rule(d("f"))
+    assert rule("copy", (d("d"),), d("f")) is copy_rule(d("f"), d("d"))
+    assert rule("copy", (float,), d("f")) is copy_rule(d("f"))
     assert copy_rule(d("d"), d("D")) is None  # NumPy warns about the part that is lost
     assert copy_rule(d("O")) is None
     assert copy_rule(d("d"), d(">f8")) is None

@@ -82,7 +82,7 @@ static int copy_pieces(PyArrayObject *from, PyArrayObject *to, const pieces *p, 
     PyObject *zero = PyLong_FromLong(0), *result = NULL;
     PyArrayObject *view = npa_view_of(to, target, &out);
     npa_value value = {.object = zero, .type = NPA_WEAK_INT};
-    npa_rule *fill = view != NULL ? npa_find_rule(npa_copy_name, &value.type, 1, view, false)
+    npa_rule *fill = view != NULL ? npa_find_rule(npa_copy_name, &value.type, 1, view)
                                   : NULL;
     int status = fill != NULL ? npa_record_map(fill, &value, &view, NULL, 'K', 0, &result)
                               : PyErr_Occurred() ? -1 : 0;

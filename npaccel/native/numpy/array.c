@@ -123,14 +123,14 @@ static bool passes(enum operation op, const npa_value *values, int n)
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */
-static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out, bool in_place,
+static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
                   PyObject **results)
 {
     int types[NPA_MAX_ARGS];
     for (int k = 0; k < n; k++) {
         types[k] = values[k].type;
     }
-    npa_rule *rule = npa_find_rule(ufunc, types, n, out, in_place);
+    npa_rule *rule = npa_find_rule(ufunc, types, n, out);
     if (rule == NULL || rule->nin != n) {
         if (rule == NULL && PyErr_Occurred()) {
             return -1;
@@ -177,7 +177,7 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
         return binary_passed(a, b, slot);
     }
     if (wanted) {
-        int status = record(operations[op], values, 2, NULL, false, results);
+        int status = record(operations[op], values, 2, NULL, results);
         if (status > 0 && op == OP_DIVMOD) {
             return Py_BuildValue("(NN)", results[0], results[1]);
         }
@@ -231,7 +231,7 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
     if (wanted && !passed) {
-        int status = record(operations[op], values, 2, (PyArrayObject *)a, true, &result);
+        int status = record(operations[op], values, 2, (PyArrayObject *)a, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
@@ -256,7 +256,7 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
     }
     bool wanted = known && npa_wants(&value, 1), passed = wanted && passes(op, &value, 1);
     if (wanted && !passed) {
-        int status = record(operations[op], &value, 1, NULL, false, &result);
+        int status = record(operations[op], &value, 1, NULL, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
@@ -397,7 +397,7 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
     }
     bool at_once = passes(op, values, 1);
     int status =
-        at_once ? 0 : record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
+        at_once ? 0 : record(operations[op], values, 1, (PyArrayObject *)out, &result);
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
@@ -438,7 +438,7 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(map[how], values, 2);
     if (wanted && !passed) {
-        int status = record(operations[map[how]], values, 2, NULL, false, &result);
+        int status = record(operations[map[how]], values, 2, NULL, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
         }

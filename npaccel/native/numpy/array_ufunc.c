@@ -71,7 +71,7 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
     for (int k = 0; k < u->nin; k++) {
         in[k] = values[k], types[k] = values[k].type;
     }
-    npa_rule *rule = npa_find_rule(ufunc, types, u->nin, out != NULL ? out[0] : NULL, false);
+    npa_rule *rule = npa_find_rule(ufunc, types, u->nin, out != NULL ? out[0] : NULL);
     *status = rule != NULL ? npa_record_map(rule, in, out, NULL, 'K', 0, results)
               : PyErr_Occurred() ? -1 : 0;
     if (*status <= 0) {

@@ -43,7 +43,7 @@ static int assign(PyArrayObject *target, PyObject *value)
         !fits(&v[0], target)) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    npa_rule *copy = npa_find_rule(npa_copy_name, &v[0].type, 1, target, false);
+    npa_rule *copy = npa_find_rule(npa_copy_name, &v[0].type, 1, target);
     if (copy == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }
@@ -83,7 +83,7 @@ static int assign_masked(PyArrayObject *target, PyObject *key, PyObject *value)
         (v.array != NULL && PyArray_NDIM(v.array) > 0)) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    npa_rule *copy = npa_find_rule(npa_copy_name, &v.type, 1, target, false);
+    npa_rule *copy = npa_find_rule(npa_copy_name, &v.type, 1, target);
     if (copy == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }

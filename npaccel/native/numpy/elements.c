@@ -119,7 +119,7 @@ static PyObject *element(PyObject *a, PyObject *key)
     PyObject *view = npa_element_view(a, key), *result = NULL;
     npa_value value;
     if (view != NULL && npa_classify(view, &value)) {
-        npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array, false);
+        npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array);
         if (copy == NULL || npa_record_map(copy, &value, NULL, NULL, 'K', 0, &result) <= 0) {
             result = NULL;
         } else {

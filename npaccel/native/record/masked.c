@@ -382,7 +382,7 @@ static int record_chain(chain *c)
     if (status > 0) {
         npa_value value = {.array = (PyArrayObject *)c->nodes[c->n - 1].array};
         value.type = PyArray_TYPE(value.array), value.object = (PyObject *)value.array;
-        npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, c->target, false);
+        npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, c->target);
         status = copy != NULL ? npa_record_map(copy, &value, &c->target, (PyArrayObject *)mask, 'K',
                                                0, &result)
                  : PyErr_Occurred() ? -1

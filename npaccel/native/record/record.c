@@ -392,7 +392,7 @@ int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result)
     if (!npa_classify((PyObject *)in, &value)) {
         return 0;
     }
-    npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, out, false);
+    npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, out);
     return copy != NULL ? npa_record_map(copy, &value, &out, NULL, 'K', 0, result)
                         : PyErr_Occurred() ? -1 : 0;
 }

@@ -39,7 +39,7 @@ static bool classify_inputs(PyUFuncObject *u, PyObject *const *args, npa_value *
 static int type_of_loop(PyUFuncObject *u, int *types)
 {
     npa_suspended++; /* the rule is found by calling the ufunc, perhaps */
-    npa_rule *rule = npa_find_rule((PyObject *)u, types, u->nin, NULL, false);
+    npa_rule *rule = npa_find_rule((PyObject *)u, types, u->nin, NULL);
     npa_suspended--;
     if (rule == NULL || rule->kind != NPA_MAP) {
         return -1;

@@ -102,12 +102,12 @@ static npa_rule *remember(PyObject *ufunc, uint64_t signature, PyObject *rule)
     return slot->rule;
 }
 
-enum { IN_PLACE = 8, FOLD = 16 }; /* in a signature, with the number of operands */
+enum { FOLD = 16 }; /* in a signature, with the number of operands */
 
 /* The rule for these operand types; NULL with or without error set. */
-npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place)
+npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out)
 {
-    uint64_t signature = (uint64_t)n | (in_place ? IN_PLACE : 0);
+    uint64_t signature = (uint64_t)n;
     npa_rule *known;
     for (int k = 0; k < n; k++) {
         signature |= (uint64_t)(uint8_t)types[k] << (8 + 8 * k);
@@ -123,9 +123,8 @@ npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject 
     for (int k = 0; k < n; k++) {
         PyTuple_SET_ITEM(kinds, k, type_object(types[k]));
     }
-    PyObject *rule = PyObject_CallFunction(npa_hook_rule, "OOOO", ufunc, kinds,
-                                           out != NULL ? (PyObject *)PyArray_DESCR(out) : Py_None,
-                                           in_place ? Py_True : Py_False);
+    PyObject *rule = PyObject_CallFunction(npa_hook_rule, "OOO", ufunc, kinds,
+                                           out != NULL ? (PyObject *)PyArray_DESCR(out) : Py_None);
     Py_DECREF(kinds);
     return remember(ufunc, signature, rule);
 }

@@ -324,8 +324,7 @@ int npa_rules_init(void);
 extern PyObject *npa_copy_name;
 /* `ufunc`: a ufunc, or the name of an operation of the core's own (str). NULL perhaps without
  * error: never recorded. */
-npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out,
-                        bool in_place);
+npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out);
 npa_rule *npa_find_fold_rule(PyObject *ufunc, int type, int asked);
 int npa_number_rule(npa_rule *rule); /* gives it its id; 0 or -1 */
 PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
