@@ -491,7 +491,8 @@ class DeviceMemory:
     """What lies on a device of which buffers; `name` is the device's. Never freed.
 
     functions : addresses of clCreateBuffer, clReleaseMemObject, clEnqueueReadBuffer,
-        clEnqueueWriteBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush.
+        clEnqueueWriteBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush,
+        clEnqueueMapBuffer, clWaitForEvents, clReleaseEvent.
     queue, transfers : for kernels, and for what moves beside them.
     limit : bytes that may be used.
     largest : bytes of the largest piece that the driver allocates.
@@ -505,7 +506,7 @@ class DeviceMemory:
     def used(self) -> int: ...
     def __new__(
         cls,
-        functions: tuple[int, int, int, int, int, int, int, int],
+        functions: tuple[int, int, int, int, int, int, int, int, int, int, int],
         context: int,
         queue: int,
         transfers: int,
@@ -528,6 +529,9 @@ class DeviceMemory:
         """Of a cluster: what its driver answers, 0 and an answer, or another number and why not."""
     def number(self, array: np.ndarray[Any, Any], /) -> int:
         """Of a cluster: the piece of memory there that the array shows; 0: it is not there."""
+    def write(self, memory: int, array: np.ndarray[Any, Any], /) -> int:
+        """Of a device: the array's bytes go to that memory of the driver's as those of arrays do;
+        0, or the driver's error. For measurements."""
     def close(self) -> None:
         """Of a cluster: what lies there comes home, and its driver ends."""
 

@@ -404,9 +404,10 @@ def stats(reset: bool = False) -> counting.Counts:
             times that it was copied; times that they were run at once instead.
         write_faults : writes to such memory, protected until then, that came unannounced.
         uploads, uploaded_bytes, downloads, downloaded_bytes : what moved to the memory of devices,
-            and back; uploading_ns, downloading_ns : what that took; uploads_ahead : of these, while
-            a kernel ran; looks : times that a part of an array was read while all of it stayed
-            there. `explain` tells why, for which line.
+            and back; uploading_ns, downloading_ns : what that took; pinned_bytes : of them, through
+            memory that a device reads by itself; uploads_ahead : of these, while a kernel ran;
+            looks : times that a part of an array was read while all of it stayed there. `explain`
+            tells why, for which line.
         evictions : arrays that went back to the host to make room there.
         cluster_runs, cluster_requests : what ran on clusters' workers; cluster_refused : runs that
             were to, and ran here instead.

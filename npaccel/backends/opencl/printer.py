@@ -6,13 +6,13 @@ are no processors a work group does, see groups.py of the emitter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from npaccel.backends.c.text import CText
 from npaccel.backends.c.values import c_type
-from npaccel.backends.emit.builder import Name, Range, Variable
+from npaccel.backends.emit.builder import Builder, Name, Range, Variable
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
 from npaccel.backends.layout import Layout
@@ -48,7 +48,7 @@ class Device:
 
 def machine_of(vector_bytes: int, group_size: int = 1) -> Machine:
     """A device with vectors of that size."""
-    return Machine(vector_bytes, widest=16, group_size=group_size)
+    return Machine(vector_bytes, widest=16, group_size=group_size, calls=vector_bytes == 0)
 
 
 def write_source(kernel: Kernel, device: Device) -> str:
@@ -56,9 +56,10 @@ def write_source(kernel: Kernel, device: Device) -> str:
     texts, halves = [], dict[str, str]()
     machine = machine_of(device.vector_bytes, device.group_size)
     for name in symbols_of(kernel, "run"):
-        b = Printer(machine, Layout.of(kernel).size, by_double=device.by_double)
+        b = Printer(machine, Layout.of(kernel).size, name, by_double=device.by_double)
         (write_main if name == "run" else write_finish)(b, kernel)
-        texts.append(_with_body(name, len(kernel.arrays), b, apart=device.vector_bytes > 0))
+        body = _with_body(name, len(kernel.arrays), b, apart=device.vector_bytes > 0)
+        texts += [*b.others, body]
         halves |= b.half_functions("FEATURES static")
     preamble = [*([f'#define WIDE "{device.features}"'] if device.features else []), PREAMBLE]
     preamble += [INSTRUCTIONS] if device.vector_bytes else []
@@ -91,19 +92,41 @@ def _with_body(name: str, arrays: int, b: Printer, *, apart: bool) -> str:
 
 
 class Printer(CText):
-    """Writes a kernel function; `words`: those that all backends know."""
+    """Writes a kernel function; `words`: those that all backends know.
+
+    others : functions that this one calls
+    """
 
     space = "global "
 
-    def __init__(self, machine: Machine, words: int, *, by_double: bool) -> None:
+    def __init__(
+        self, machine: Machine, words: int, symbol: str = "", *, by_double: bool
+    ) -> None:
         super().__init__(machine)
-        self._words, self._by_double = words, by_double
+        self._words, self._symbol, self._by_double = words, symbol, by_double
+        self.others = list[str]()
+        self._apart: set[str] = set()
         self.lane_of_group = Name("lane", "n")
         self._shared = ""
         self._raised: list[int] = []
 
     def alike(self) -> Printer:
         return Printer(self.machine, self._words, by_double=self._by_double)
+
+    def apart(
+        self, what: str, names: Sequence[Name], write: Callable[[Builder, list[Name]], None]
+    ) -> None:
+        symbol = f"{self._symbol}_{what}"
+        if what not in self._apart:
+            self._apart.add(what)
+            other = Apart(self.machine, self._words, symbol, by_double=self._by_double)
+            other.halves = self.halves
+            write(other, [Name(f"given{k}", x.dtype, x.width) for k, x in enumerate(names)])
+            kinds = ["global const long *words", "global uint *flags"]
+            kinds += [f"{_argument_type(x)} given{k}" for k, x in enumerate(names)]
+            head = f"__attribute__((noinline)) static void {symbol}({', '.join(kinds)})"
+            self.others += [*other.others, other.text(head)]
+        self.do(f"{symbol}({', '.join(['words', 'flags', *names])});")
 
     def own_scratch(self) -> str:
         """The statement that finds this item's or group's scratch memory.
@@ -199,6 +222,17 @@ class Printer(CText):
         name = self.fresh("shared")
         self.do(f"{kind}{name} = ({kind})({self._shared} + {place * size});")
         return Variable(name, dtype, 1, size)
+
+
+class Apart(Printer):
+    """Writes a function that a kernel function calls, which tells it where the elements lie."""
+
+    def base(self, array: int, index: int) -> Name:
+        return Name("((global char *)0)", "p")  # of arrays that it does not read
+
+
+def _argument_type(x: Name) -> str:
+    return "const global char *" if x.dtype == "p" else c_type(x.dtype, x.width)
 
 
 # Note [Quotients by double]

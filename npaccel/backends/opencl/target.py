@@ -55,6 +55,9 @@ _MEMORY = (
     "clEnqueueNDRangeKernel",
     "clFinish",
     "clFlush",
+    "clEnqueueMapBuffer",
+    "clWaitForEvents",
+    "clReleaseEvent",
 )
 HOW_TO_GET = "pip install 'pyopencl[pocl]' gets both, with a driver for processors (PoCL)"
 # What LLVM calls a processor that it does not know.

@@ -209,6 +209,7 @@ static const struct { const char *name; size_t offset; } counters[] = {
     COUNTER("downloaded_bytes", moved.bytes_down),
     COUNTER("uploading_ns", moved.up_ns),
     COUNTER("downloading_ns", moved.down_ns),
+    COUNTER("pinned_bytes", pinned_bytes),
     COUNTER("evictions", evictions),
     COUNTER("background_runs", flights)};
 

@@ -57,12 +57,19 @@ PyObject *npa_place_of(PyObject *self, PyObject *arrays)
     return Py_NewRef(place != NULL ? (PyObject *)place : Py_None);
 }
 
+static int32_t write_bytes(npa_store *s, void *memory, size_t at, size_t size, const char *from)
+{
+    s->moving = true;
+    return npa_staging_serves(s, size)
+        ? npa_staged_write(s, memory, at, size, from)
+        : ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from, 0, NULL,
+                                                  NULL);
+}
+
 int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, const char *from)
 {
     double begin = npa_seconds();
-    s->moving = true;
-    int32_t error = ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from,
-                                                            0, NULL, NULL);
+    int32_t error = write_bytes(s, memory, at, size, from);
     if (error == 0) {
         npa_count.uploads++;
         npa_count.moved.bytes_up += size;
@@ -74,8 +81,10 @@ int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, cons
 int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to)
 {
     double begin = npa_seconds();
-    int32_t error =
-        ((read_function *)s->functions[READ])(s->transfers, memory, 1, at, size, to, 0, NULL, NULL);
+    int32_t error = npa_staging_serves(s, size)
+        ? npa_staged_read(s, memory, at, size, to)
+        : ((read_function *)s->functions[READ])(s->transfers, memory, 1, at, size, to, 0, NULL,
+                                                NULL);
     if (error == 0) {
         npa_count.downloads++;
         npa_count.moved.bytes_down += size;
@@ -200,9 +209,9 @@ static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *name;
     static char *names[] = {"functions", "context", "queue",   "transfers",
                             "name",      "limit",   "largest", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUKK", names, &f[0], &f[1], &f[2],
-                                     &f[3], &f[4], &f[5], &f[6], &f[7], &context, &queue,
-                                     &transfers, &name, &limit, &largest)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKKKKK)KKKUKK", names, &f[0], &f[1],
+                                     &f[2], &f[3], &f[4], &f[5], &f[6], &f[7], &f[8], &f[9], &f[10],
+                                     &context, &queue, &transfers, &name, &limit, &largest)) {
         return NULL;
     }
     npa_store *s = (npa_store *)type->tp_alloc(type, 0);
@@ -281,6 +290,24 @@ void npa_store_leave(npa_store *s)
     }
 }
 
+/* write(memory, array): its bytes go to memory of the driver's as those of arrays do; 0, or the
+ * driver's error. For measurements. */
+static PyObject *store_write(PyObject *self, PyObject *args)
+{
+    npa_store *s = (npa_store *)self;
+    unsigned long long memory;
+    Py_buffer from;
+    if (!PyArg_ParseTuple(args, "Ky*", &memory, &from)) {
+        return NULL;
+    }
+    npa_lock();
+    int32_t error =
+        write_bytes(s, (void *)(uintptr_t)memory, 0, (size_t)from.len, (const char *)from.buf);
+    npa_unlock();
+    PyBuffer_Release(&from);
+    return PyLong_FromLong(error);
+}
+
 /* close(): all of it comes home, and the driver ends. */
 static PyObject *store_close(PyObject *self, PyObject *nothing)
 {
@@ -348,6 +375,7 @@ static PyMethodDef store_methods[] = {
     {"place", store_place, METH_VARARGS, NPA_DOC_DeviceMemory_place},
     {"call", store_call, METH_O, NPA_DOC_DeviceMemory_call},
     {"number", store_number, METH_O, NPA_DOC_DeviceMemory_number},
+    {"write", store_write, METH_VARARGS, NPA_DOC_DeviceMemory_write},
     {"close", store_close, METH_NOARGS, NPA_DOC_DeviceMemory_close},
     {NULL}};
 

@@ -19,7 +19,9 @@ typedef int32_t enqueue_function(void *queue, void *kernel, uint32_t rank, const
                                  void *const *events, void **event);
 typedef int32_t finish_function(void *queue);
 
-enum { CREATE, RELEASE, READ, WRITE, SET, ENQUEUE, FINISH, FLUSH, FUNCTIONS };
+enum {
+    CREATE, RELEASE, READ, WRITE, SET, ENQUEUE, FINISH, FLUSH, MAP, WAIT, RELEASE_EVENT, FUNCTIONS
+};
 enum { READ_WRITE = 1 };
 enum { WORDS, SCRATCH, PARTIALS, FLAGS, AUXILIARY }; /* a launch's own memory, in argument order */
 /* Freed memory serves what is nearly as large; sizes are multiples of a page. */
@@ -44,6 +46,8 @@ struct npa_store {
     PyObject *name;
     npa_piece free[MOST_FREE], own[AUXILIARY];
     int nfree;
+    struct npa_staging *staging; /* NULL: none yet, or none to be had */
+    int64_t unstaged;            /* chunks that moved without */
     bool moving; /* what was written to `transfers` need not be there yet */
     bool wanted; /* of a device, something is to lie there */
     struct npa_copy *copies;
@@ -86,6 +90,10 @@ bool npa_store_make_room(npa_store *s);
 /* Between the host and memory there, to its end, and counted; 0, or the driver's error. */
 int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, const char *from);
 int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to);
+/* staging.c: whether so many bytes are to move through pinned memory; and the same through it. */
+bool npa_staging_serves(npa_store *s, size_t size);
+int32_t npa_staged_write(npa_store *s, void *memory, size_t at, size_t size, const char *from);
+int32_t npa_staged_read(npa_store *s, void *memory, size_t at, size_t size, char *to);
 /* What a write's error means. */
 static inline int32_t npa_write_error(int32_t error)
 {

@@ -169,6 +169,7 @@ typedef struct {
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
         downloads, looks, evictions, flights, cluster_runs, cluster_requests, cluster_refused;
     npa_moved moved;
+    uint64_t pinned_bytes; /* of what moved, through memory that the driver has pinned */
 } npa_counters;
 
 typedef struct npa_store npa_store;
