@@ -99,9 +99,7 @@ class Printer(CText):
 
     space = "global "
 
-    def __init__(
-        self, machine: Machine, words: int, symbol: str = "", *, by_double: bool
-    ) -> None:
+    def __init__(self, machine: Machine, words: int, symbol: str = "", *, by_double: bool) -> None:
         super().__init__(machine)
         self._words, self._symbol, self._by_double = words, symbol, by_double
         self.others = list[str]()
