@@ -23,9 +23,10 @@ N = 333
 @pytest.fixture(scope="module", params=[None, *OTHERS], ids=["own", "none", "narrow"])
 def device(request):
     machine = Opencl()
+    there = machine._backend.target
     if request.param is not None:
-        there = machine._backend.target
         there.vector_bytes, there.features = request.param, ""
+    there.group_size = 1  # a device that is no processor has work groups, too: see `groups`
     yield machine
     machine._backend.target.builder.stop()
 

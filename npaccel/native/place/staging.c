@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* On an H100 with 16 threads: see docs/gpu.md. */
-enum { CHUNK = 4 << 20, PIECE = 256 << 10, SLOTS = 2, THREADS = 4 };
+enum { CHUNK = 4 << 20, PIECE = 256 << 10, SLOTS = 4, THREADS = 4 };
 /* Pinning takes as long as moving some ten chunks. */
 enum { WORTH = 16 };
 enum { ALLOC_HOST_PTR = 1 << 4, MAP_READ_WRITE = 3 };
