@@ -142,7 +142,8 @@ def build(python: str, work: Path, library: Path, machine: str) -> tuple[Path, d
 
 
 def unversioned(wheel: Path) -> list[str]:
-    """Symbols that the core takes from any library, as are those that the stubs lack."""
+    """Symbols that the core takes from any library, as are those that the stubs lack; not those
+    without which it goes on."""
     from elftools.elf.elffile import ELFFile  # type: ignore[import-untyped]
 
     found = []
@@ -153,7 +154,8 @@ def unversioned(wheel: Path) -> list[str]:
             versions = image.get_section_by_name(".gnu.version")
             for k, symbol in enumerate(image.get_section_by_name(".dynsym").iter_symbols()):
                 free = versions.get_symbol(k)["ndx"] in ("VER_NDX_LOCAL", "VER_NDX_GLOBAL")
-                if k and free and symbol["st_shndx"] == "SHN_UNDEF":
+                needed = symbol["st_info"]["bind"] != "STB_WEAK"
+                if k and free and needed and symbol["st_shndx"] == "SHN_UNDEF":
                     found.append(symbol.name)
     return [name for name in found if not name.startswith(FOREIGN)]
 
