@@ -99,6 +99,8 @@ CROSS = """\
 c = '{machine}-linux-gnu-gcc'
 ar = '{machine}-linux-gnu-ar'
 strip = '{machine}-linux-gnu-strip'
+[built-in options]
+c_link_args = {arguments}
 [host_machine]
 system = 'linux'
 cpu_family = '{machine}'
@@ -127,13 +129,16 @@ def build(python: str, work: Path, library: Path, machine: str) -> tuple[Path, d
     out = work / "raw" / name
     shutil.rmtree(out, ignore_errors=True)
     shutil.rmtree(work / "meson" / name, ignore_errors=True)
-    more = {"CC": compiler(machine), "LDFLAGS": f"-L{library} -Wl,--as-needed -Wl,--strip-all"}
+    link = [f"-L{library}", "-Wl,--as-needed", "-Wl,--strip-all"]
+    more = {"CC": compiler(machine), "LDFLAGS": " ".join(link)}
     more["PATH"] = f"{made.parent}{os.pathsep}{os.environ['PATH']}"
     words = [made, "-m", "build", "--wheel", "--no-isolation", "--outdir", out]
     words += [f"-Cbuild-dir={work / 'meson' / name}"]
     if machine != platform.machine():
         cross = work / f"{machine}.ini"
-        cross.write_text(CROSS.format(machine=machine), encoding="utf-8")
+        # Of the environment's arguments Meson takes none for another machine.
+        text = CROSS.format(machine=machine, arguments=link)
+        cross.write_text(text, encoding="utf-8")
         more |= pretended(made, work, machine)
         words.append(f"-Csetup-args=--cross-file={cross}")
     run(*words, **more)
