@@ -65,10 +65,10 @@ def stubs(tools: Path, work: Path, machine: str) -> Path:
         ZIG_GLOBAL_CACHE_DIR=str(cache),
         ZIG_LOCAL_CACHE_DIR=str(cache),
     )
-    folder.mkdir()
     # What every program gets its own copy of, such as pthread_atfork, is no symbol of the library.
     asked = (compiler(machine), "-print-file-name=libc_nonshared.a")
     static = subprocess.check_output(asked, text=True).strip()
+    folder.mkdir()
     for name in STUBS:
         (found,) = cache.rglob(f"lib{name}.so.*")
         shutil.copy(found, folder)
