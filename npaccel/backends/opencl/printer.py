@@ -48,7 +48,7 @@ class Device:
 
 def machine_of(vector_bytes: int, group_size: int = 1) -> Machine:
     """A device with vectors of that size."""
-    return Machine(vector_bytes, widest=16, group_size=group_size, calls=vector_bytes == 0)
+    return Machine(vector_bytes, widest=16, group_size=group_size, calls=True)
 
 
 def write_source(kernel: Kernel, device: Device) -> str:
@@ -122,7 +122,7 @@ class Printer(CText):
             write(other, [Name(f"given{k}", x.dtype, x.width) for k, x in enumerate(names)])
             kinds = ["global const long *words", "global uint *flags"]
             kinds += [f"{_argument_type(x)} given{k}" for k, x in enumerate(names)]
-            head = f"__attribute__((noinline)) static void {symbol}({', '.join(kinds)})"
+            head = f"__attribute__((noinline)) FEATURES static void {symbol}({', '.join(kinds)})"
             self.others += [*other.others, other.text(head)]
         self.do(f"{symbol}({', '.join(['words', 'flags', *names])});")
 
