@@ -57,11 +57,12 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 # All but the tests of dispatch and of the runtime.
 ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches tests/observe tests/cluster tests/backends \
   tests/dispatch/small $(wildcard tests/test_*.py)
-# Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all. So are
-# those of ufuncs with NumPy's loops, and where nothing waits.
-UFUNCS := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py
-TWICE := $(UFUNCS) $(patsubst %,tests/dispatch/test_%.py,method indexing layouts write_detection outside_writes redirect conversions composed known_calls \
-  function gather scatter reduceat scans last_bits nan_signs at_once search special boxes)
+# What compares values of each call, for minutes under check mode; with NumPy's loops, and where nothing waits, it says
+# nothing more. And what asks how calls are seen and when arrays are written, which under check mode is the same. Each
+# in the other modes in test-all.
+VALUED := $(patsubst %,tests/dispatch/test_%.py,ufunc ufunc_arguments method layouts conversions composed function \
+  gather scatter reduceat scans last_bits nan_signs at_once search special boxes)
+TWICE := $(VALUED) $(patsubst %,tests/dispatch/test_%.py,indexing write_detection outside_writes redirect known_calls)
 # What NumPy, or a loop of our own, does at once is the same in every mode.
 AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \
   nonzero correlate scatter reduceat search)
@@ -103,7 +104,7 @@ stage-check: $(INSTALLED)
 	NPACCEL_CHECK=compute $(TESTS) $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
 
 stage-unguarded: $(INSTALLED)
-	NPACCEL_GUARD=off $(TESTS) $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) $(VALUES:%=--ignore=%) $(UNGUARDED) \
+	NPACCEL_GUARD=off $(TESTS) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) $(VALUES:%=--ignore=%) $(UNGUARDED) \
 	  tests/test_examples.py
 
 stage-limited: $(INSTALLED)
@@ -111,11 +112,11 @@ stage-limited: $(INSTALLED)
 	  $(filter-out tests/dispatch %/test_threads_and_processes.py,$(UNGUARDED))
 
 stage-numpy: $(INSTALLED)
-	NPACCEL_BACKEND=numpy $(TESTS) $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) tests/dispatch
+	NPACCEL_BACKEND=numpy $(TESTS) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) tests/dispatch
 
 test-all: test
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
-	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(UFUNCS)
+	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(VALUED)
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q tests
 	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q tests
 	$(SAFE) $(BIN)/python -m pytest -q -m slow tests

@@ -60,14 +60,25 @@ def test_unary(name: str) -> None:
         check(UFUNCS[name], lambda x=line: (x,), ulp=ulp_of(name, line), modes=(WRAPPED,))
 
 
+# How numbers of Python and NumPy take part depends on the kind, and for integers on the limits.
+OF_A_KIND = "?bLefdF"
+SCALARS = (2, -1, 1.5, True, 1j, 300, np.float32(2.5), np.int8(3), 10**30)
+
+
+def scalar_operands(name: str, dtypes: str) -> Iterator[tuple[Any, Any]]:
+    for dtype in dtypes:
+        if name in EXACT or dtype in FLOATS:
+            for scalar in SCALARS:
+                yield edge_values(dtype), scalar
+
+
 def binary_operands(name: str) -> Iterator[tuple[Any, Any]]:
+    yield from scalar_operands(name, OF_A_KIND)
     for dtype in DTYPES:
         line = edge_values(dtype)
         yield line, line[::-1]
         if name not in EXACT and dtype not in FLOATS:
             continue
-        for scalar in (2, -1, 1.5, True, 1j, 300, np.float32(2.5), np.int8(3), 10**30):
-            yield line, scalar
         yield 2, line
         yield line, edge_values("d")
         yield edge_values("b"), line
@@ -93,6 +104,15 @@ def test_binary(name: str) -> None:
         check(UFUNCS[name], lambda o=operands: o, ulp=ulp_of(name), modes=(PENDING,), quirks=quirks)
     line = edge_values("f")
     check(UFUNCS[name], lambda: (line, line[::-1]), ulp=ulp_of(name), modes=(WRAPPED,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BINARY)
+def test_other_dtypes_and_numbers(name: str) -> None:
+    quirks = "divide by zero" if name in ("power", "float_power") else None
+    others = "".join(dtype for dtype in DTYPES if dtype not in OF_A_KIND)
+    for operands in scalar_operands(name, others):
+        check(UFUNCS[name], lambda o=operands: o, ulp=ulp_of(name), modes=(PENDING,), quirks=quirks)
 
 
 @pytest.mark.parametrize("name", ["power", "float_power"])
