@@ -397,10 +397,8 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
     if (t->action == SMALL) {
         return in_numpy(&c);
     }
-    /* A shape or a range that is given by name makes up for there being no argument. */
     if (npa_suspended ||
-        (!npa_worth(t, self, c.args, c.n,
-                    t->action != ARGUMENTS && keywords ? c.n + (c.n == 0) : c.n, keywords) &&
+        (!npa_worth(t, self, c.args, c.n, c.n, keywords) &&
          !(t->action == ARGUMENTS && keywords && npa_any_large_named(dict))) ||
         !npa_in_block()) {
         return not_taken(&c);

@@ -201,7 +201,7 @@ bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_
                            : all > 0 && npa_any_large(args + 1, all - 1, true);
     case SHAPE: case RANGE: {
         size_t item = named || n == 0 ? LARGEST_ITEM : item_of(args + 1, all - 1);
-        size_t bytes = n == 0               ? (all > 0 ? SIZE_MAX : 0)
+        size_t bytes = n == 0               ? (all > 0 || named ? SIZE_MAX : 0)
                        : t->action == SHAPE ? npa_bytes_of_shape(args[0], item)
                                             : npa_bytes_of_range(args, n, item);
         return npa_is_large(bytes);

@@ -245,3 +245,17 @@ def test_parts_written_from_another_type(source: str, target: str) -> None:
         for key in keys
         for part in (v[:6], v[:4], v[:3], v[:1], v.reshape(2, 6), v[0:1].reshape(()), v[::2])
     )
+
+
+def test_what_is_given_by_name_alone() -> None:
+    """No argument is in its place."""
+    values = np.arange(6.0)
+    cases: list[Any] = [
+        ("put", lambda a: a.put(indices=1, values=values), lambda: (np.zeros(6)[::2],)),
+        ("put many", lambda a: a.put(indices=[1, 2], values=values), lambda: (np.zeros(3),)),
+        ("item", lambda a: a.item(), lambda: (np.array(2.5),)),
+        ("frombuffer", lambda b: np.frombuffer(buffer=b), lambda: (bytes(80),)),
+        ("zeros", lambda n: np.zeros(shape=n, dtype="i4"), lambda: (3,)),
+        ("arange", lambda n: np.arange(stop=n), lambda: (3,)),
+    ]
+    all_same(cases)
