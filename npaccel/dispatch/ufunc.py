@@ -32,6 +32,7 @@ Array = np.ndarray[Any, Any]
 CALL_KEYWORDS = frozenset(
     {"out", "where", "casting", "order", "dtype", "signature", "sig", "subok"}
 )
+ORDERS = frozenset("CFAK")
 REDUCE_KEYWORDS = frozenset({"axis", "dtype", "out", "keepdims", "initial", "where"})
 SCAN_KEYWORDS = frozenset({"axis", "dtype", "out"})
 
@@ -94,11 +95,18 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
         SPECIAL.check(ufunc, inputs, shape, rule.loop)
     target = _fit(shape, outs)
     out = target if target is None or ufunc.nout > 1 else target[0]
-    order = kwargs.get("order", "K")
-    result = _recorded(_native.map, rule, inputs, out, mask, order)
+    result = _recorded(_native.map, rule, inputs, out, mask, _order(kwargs))
     if foreign and not SPECIAL.waits(ufunc):
         _native.evaluate()
     return result
+
+
+def _order(kwargs: Mapping[str, Any]) -> str:
+    """The order of the result; NumPy's errors, of it and of `subok`, are NumPy's to raise."""
+    order = kwargs.get("order", "K")
+    if not (type(order) is str and order in ORDERS and isinstance(kwargs.get("subok", True), bool)):
+        raise NotRecorded
+    return order
 
 
 def _reads_outs(outs: Sequence[np.dtype[Any] | None], loop: Sequence[str]) -> bool:
@@ -140,8 +148,10 @@ def _mask(where: Any) -> Array | None:
 
 
 def _signature(ufunc: np.ufunc, kwargs: Mapping[str, Any]) -> tuple[Any, ...] | str | None:
-    signature = kwargs.get("signature", kwargs.get("sig"))
-    dtype = kwargs.get("dtype")
+    given = [kwargs[name] for name in ("signature", "sig") if name in kwargs]
+    if any(x is None for x in given) or len(given) > 1:  # NumPy's error
+        raise NotRecorded
+    signature, dtype = given[0] if given else None, kwargs.get("dtype")
     if dtype is not None:
         if signature is not None:
             raise NotRecorded

@@ -352,3 +352,24 @@ def test_an_overflowing_absolute_value(dtype: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(npaccel.config, "tiering", "eager")
     largest = np.finfo(dtype).max
     check(np.absolute, lambda: (np.full(64, complex(largest, largest), dtype),))
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"order": None},
+        {"order": "X"},
+        {"order": "f"},
+        {"order": 3},
+        {"order": b"C"},
+        {"subok": 0},
+        {"subok": None},
+        {"signature": None},
+        {"sig": None},
+        {"sig": "dd->d", "dtype": float},
+        {"sig": "dd->d", "signature": "dd->d"},
+    ],
+    ids=repr,
+)
+def test_words_that_are_numpys_to_judge(named: dict[str, Any]) -> None:
+    check(lambda x: np.add(x, x, **named), lambda: (numbers((600,)),))
