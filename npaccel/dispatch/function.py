@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -285,7 +286,7 @@ def _empty_of_shape(prototype: Array, dtype: np.dtype[Any], order: str, shape: A
     counts = type(shape) is tuple and all(type(n) is int and n > 0 for n in shape)
     if not usual or not counts or dtype.hasobject or dtype.subdtype is not None:
         raise NotRecorded
-    if math.prod(shape) * dtype.itemsize < _native.threshold():
+    if not _native.threshold() <= math.prod(shape) * dtype.itemsize <= sys.maxsize:
         raise NotRecorded
     return fresh(shape, dtype)
 

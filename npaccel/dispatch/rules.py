@@ -79,15 +79,27 @@ def _cached(make: Maker) -> Maker:
     _makers[name] = make
 
     @functools.lru_cache(maxsize=CACHED)
-    @functools.wraps(make)
-    def cached(*args: Any) -> _native.Rule | None:
-        key = (name, *args)
+    def cached(chars: str, *args: Any) -> _native.Rule | None:
+        key = (chars, name, *args)
         found = _ready.pop(key) if key in _ready else make(*args)
         if len(_made) < MOST_TOLD:
-            _made.append(key)
+            _made.append((name, *args))
         return found
 
-    return cached
+    @functools.wraps(make)
+    def rule(*args: Any) -> _native.Rule | None:
+        return cached(_chars(args), *args)
+
+    rule.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
+    return rule
+
+
+def _chars(args: tuple[Any, ...]) -> str:
+    """Which dtypes are in them: `long` and `long long` are equal, but results are of one of them."""
+    return "".join(
+        x.char if isinstance(x, np.dtype) else _chars(x) if isinstance(x, tuple) else ""
+        for x in args
+    )
 
 
 def made_rules() -> tuple[tuple[Any, ...], ...]:
@@ -106,7 +118,7 @@ def prepare_rules(told: Iterable[tuple[Any, ...]], limit_s: float) -> None:
         if time.monotonic() >= end:
             return
         args = tuple(map(_meant, plain))
-        _ready[name, *args] = _makers[name](*args)
+        _ready[_chars(args), name, *args] = _makers[name](*args)
 
 
 def _told(value: Any) -> Any:

@@ -354,6 +354,11 @@ def test_new_arrays_lie_as_numpys_do(view: np.ndarray[Any, Any], order: Any, dty
         assert have.strides == want.strides
 
 
+@pytest.mark.parametrize("shape", [(2**70,), (2**62, 8), (2**40, 2**40)])
+def test_shapes_that_no_array_has_are_numpys_to_refuse(shape: tuple[int, ...]) -> None:
+    check(lambda x: np.empty_like(x, shape=shape), lambda: (np.ones(600),))
+
+
 @pytest.mark.pending
 def test_a_prototype_in_another_memory_order_is_recorded() -> None:
     """As in np.roll, of a view in C order that is not contiguous."""

@@ -205,3 +205,22 @@ def test_rules_that_are_ready_have_bounds() -> None:
     for wide in range(2 * rules.MOST_TOLD):
         call_rule(np.hypot, (d("e"),) * (3 + wide), (None,))
     assert len(made_rules()) == rules.MOST_TOLD
+
+
+@pytest.mark.parametrize("chars", ["lq", "ql", "LQ", "QL"])
+def test_equal_dtypes_have_rules_of_their_own(chars: str) -> None:
+    """Where `long` and `long long` are of one size, results are of the one that was given."""
+    for char in chars:
+        x = npaccel.asarray(np.arange(600).astype(char))
+        plain = np.arange(600).astype(char)
+        for function in (np.cumsum, lambda a: a + a, lambda a: a.max(keepdims=True)):
+            assert function(x).dtype.char == function(plain).dtype.char
+
+
+@pytest.mark.usefixtures("none_made")
+def test_rules_told_of_equal_dtypes_are_kept_apart() -> None:
+    prepare_rules([("_copy_rule", ("dtype", char), ("dtype", "d")) for char in "lq"], 60.0)
+    assert len(rules._ready) == 2
+    found = [copy_rule(d(char), d("d")) for char in "lq"]
+    assert not rules._ready
+    assert found[0] is not found[1]
