@@ -263,7 +263,8 @@ def empty_like(
     device: Any = None,
 ) -> Any:
     """Memory of npaccel for a large prototype."""
-    if device is not None or not _native.wants(take_array(prototype)):
+    usual = device is None and type(subok) is bool
+    if not usual or not _native.wants(take_array(prototype)):
         raise NotRecorded
     new = prototype.dtype if dtype is None else asked_dtype(dtype)
     flags = prototype.flags

@@ -359,6 +359,11 @@ def test_shapes_that_no_array_has_are_numpys_to_refuse(shape: tuple[int, ...]) -
     check(lambda x: np.empty_like(x, shape=shape), lambda: (np.ones(600),))
 
 
+@pytest.mark.parametrize("subok", ["yes", np.True_, None, 2.0])
+def test_subok_is_numpys_to_judge(subok: Any) -> None:
+    check(lambda x: np.zeros_like(x, subok=subok), lambda: (np.ones(600),))
+
+
 @pytest.mark.pending
 def test_a_prototype_in_another_memory_order_is_recorded() -> None:
     """As in np.roll, of a view in C order that is not contiguous."""
