@@ -136,7 +136,8 @@ def array_function(
         if func in IMPLEMENTED:
             return IMPLEMENTED[func](*args, **kwargs)
         if func in METADATA:
-            return func(*map(unevaluated, args), **kwargs)
+            named = {name: unevaluated(value) for name, value in kwargs.items()}
+            return func(*map(unevaluated, args), **named)
         if func in COMPOSITES:  # of empty arrays; the core has run all others
             raise NotRecorded
         alone = func in WHOLE and WHOLE[func][1] == 0 and _native.in_block()

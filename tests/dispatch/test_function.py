@@ -359,6 +359,15 @@ def test_shapes_that_no_array_has_are_numpys_to_refuse(shape: tuple[int, ...]) -
     check(lambda x: np.empty_like(x, shape=shape), lambda: (np.ones(600),))
 
 
+@pytest.mark.parametrize("name", ["shape", "size", "ndim"])
+def test_what_is_asked_by_name(name: str) -> None:
+    """Of what is pending, too."""
+    assert getattr(np, name)(a=npaccel.asarray(np.ones(600)) * 2) == getattr(np.ones(600), name)
+    for asked in (np.iscomplexobj, np.isrealobj):
+        pending = npaccel.asarray(np.ones(600)) * 2
+        assert asked(x=pending) is asked(np.ones(600))
+
+
 @pytest.mark.parametrize("subok", ["yes", np.True_, None, 2.0])
 def test_subok_is_numpys_to_judge(subok: Any) -> None:
     check(lambda x: np.zeros_like(x, subok=subok), lambda: (np.ones(600),))
