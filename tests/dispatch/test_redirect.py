@@ -492,6 +492,14 @@ def test_random_generators_get_exact_arrays(name: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_random_generators_get_exact_arrays_where_underflow_is_asked_for() -> None:
+    x, ours = np.zeros(49), npaccel.asarray(np.zeros(49))
+    np.random.default_rng(8).permuted(np.arange(49.0), out=x)
+    with npaccel.accelerate(), np.errstate(under="warn"):
+        np.random.default_rng(8).permuted(np.arange(49.0), out=ours)
+    np.testing.assert_array_equal(ours, x)
+
+
 def test_dicts_find_functions_in_a_block() -> None:
     known = {np.zeros: 1, np.array: 2, np.frombuffer: 3, len: 4}
     with npaccel.accelerate():

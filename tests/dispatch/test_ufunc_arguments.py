@@ -362,6 +362,8 @@ def test_an_overflowing_absolute_value(dtype: str, monkeypatch: pytest.MonkeyPat
         {"order": "f"},
         {"order": 3},
         {"order": b"C"},
+        {"casting": []},
+        {"signature": ([], None, None)},
         {"subok": 0},
         {"subok": None},
         {"signature": None},

@@ -127,6 +127,9 @@ static int read_axis(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyOb
     for (Py_ssize_t i = 0; i < all; i++) {
         PyObject *name = i >= n ? PyTuple_GET_ITEM(names, i - n) : NULL;
         if (name != NULL && PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
+            if (axis != NULL) { /* NumPy's error */
+                return -1;
+            }
             axis = args[i];
         } else if (!is_whole(args[i]) && args[i] != Py_None && !PyUnicode_CheckExact(args[i]) &&
                    !PyBool_Check(args[i]) && !are_whole(args[i])) {

@@ -281,9 +281,9 @@ static int side_of(PyObject *const *args, Py_ssize_t n, PyObject *names)
     Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < named; k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k);
-        if (PyUnicode_CompareWithASCIIString(name, "side") == 0) {
+        if (PyUnicode_CompareWithASCIIString(name, "side") == 0 && n < 2) {
             side = args[n + k];
-        } else if (PyUnicode_CompareWithASCIIString(name, "sorter") == 0) {
+        } else if (PyUnicode_CompareWithASCIIString(name, "sorter") == 0 && n < 3) {
             sorter = args[n + k];
         } else {
             return -1;

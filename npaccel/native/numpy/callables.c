@@ -179,7 +179,7 @@ static PyObject *take_it(const call *c)
             return status > 1 ? looked_at(c) : status > 0 ? result : NULL;
         }
         why = npa_passing_reason();
-    } else if (npa_asks_underflow()) {
+    } else if (c->t->action != RESULT && npa_asks_underflow()) {
         why = npa_underflow_asked; /* what it makes is for operations that are NumPy's */
     }
     if (why != NULL && (reason = PyUnicode_InternFromString(why)) == NULL) {

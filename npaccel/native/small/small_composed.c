@@ -79,15 +79,14 @@ typedef struct {
     double relative, absolute;
 } nearness;
 
-/* A number of Python's. */
+/* A number of Python's; an integer that none of NumPy's holds is an object to it. */
 static bool is_number(PyObject *o, double *value)
 {
-    *value = PyFloat_CheckExact(o) || PyLong_CheckExact(o) ? PyFloat_AsDouble(o) : NAN;
-    if (*value == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return false; /* too large */
-    }
-    return isfinite(*value);
+    int overflow = 0;
+    *value = PyFloat_CheckExact(o)  ? PyFloat_AS_DOUBLE(o)
+             : PyLong_CheckExact(o) ? (double)PyLong_AsLongLongAndOverflow(o, &overflow)
+                                    : NAN;
+    return !overflow && isfinite(*value);
 }
 
 static bool read_nearness(PyObject *const *args, Py_ssize_t n, PyObject *names, nearness *s,

@@ -292,6 +292,7 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
     if (n != 2 || !npa_small_usual(args[0]) ||
         (names != NULL && (PyTuple_GET_SIZE(names) != 1 ||
                            PyTuple_GET_ITEM(names, 0) != npa_small_words[CASTING] ||
+                           !PyUnicode_CheckExact(args[2]) ||
                            PyUnicode_CompareWithASCIIString(args[2], "unsafe") != 0)) ||
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE) {
         return NULL;

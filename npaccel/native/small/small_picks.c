@@ -217,7 +217,7 @@ PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n,
     for (Py_ssize_t k = 0; usual && names != NULL && k < PyTuple_GET_SIZE(names); k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
         if (name == npa_small_words[AXIS]) {
-            given = value;
+            given = value, usual = n == 2;
         } else {
             usual = name == npa_small_words[OUT]
                       ? value == Py_None

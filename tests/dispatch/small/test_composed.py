@@ -39,6 +39,11 @@ def _pairs(a: Any, b: Any) -> Iterator[Case]:
             name = f"{function.__name__} {label}, {given}"
             yield name, lambda x, y, f=function, g=given: f(x, y, **g), lambda: (a, b)
     yield f"tolerances {label}", np.isclose, lambda: (a, b, 0.25, 0.5)
+    for wide in (2**62, 2**63, 2**70, -(2**70), 10**400):
+        yield f"{wide} {label}", np.isclose, lambda wide=wide: (a, b, wide)
+        yield f"absolute {wide} {label}", np.allclose, lambda wide=wide: (a, b, 0, wide)
+        yield f"number {wide} {label}", np.allclose, lambda wide=wide: (a, wide)
+        yield f"step {wide} {label}", np.gradient, lambda wide=wide: (a, wide)
     yield f"along {label}", lambda x, y: np.append(x, y, axis=0), lambda: (a, b)
     yield f"axis {label}", lambda x, y: np.cross(x, y, axis=0), lambda: (a, b)
 

@@ -247,6 +247,27 @@ def test_parts_written_from_another_type(source: str, target: str) -> None:
     )
 
 
+def test_words_that_are_not_numpys() -> None:
+    """And what is given twice."""
+    cases: list[Any] = []
+    for word in (None, 3, b"raise", "x", [], object()):
+        cases += [
+            ("copyto", lambda a, w: np.copyto(a, 1, casting=w), lambda w=word: (np.zeros(3), w)),
+            ("put", lambda a, w: a.put([0], 1, mode=w), lambda w=word: (np.zeros(3), w)),
+            ("take", lambda a, w: a.take(a, mode=w), lambda w=word: (np.zeros(3, int), w)),
+            ("zeros", lambda w: np.zeros(3, "f8", w), lambda w=word: (w,)),
+            ("side", lambda a, w: a.searchsorted(a, side=w), lambda w=word: (np.zeros(3), w)),
+            ("kind", lambda a, w: a.argsort(0, w), lambda w=word: (np.zeros(3), w)),
+        ]
+    i = np.array([0, 2])
+    cases += [
+        ("axis", lambda a: a.take(i, 0, axis=0), lambda: (np.arange(3),)),
+        ("axis of the function", lambda a: np.take(a, i, 0, axis=0), lambda: (np.arange(3),)),
+        ("side twice", lambda a: a.searchsorted(i, "left", side="left"), lambda: (np.arange(3),)),
+    ]
+    all_same(cases)
+
+
 def test_what_is_given_by_name_alone() -> None:
     """No argument is in its place."""
     values = np.arange(6.0)
