@@ -86,7 +86,7 @@ def _recorded(record: Callable[..., Any]) -> Any:
             return record(self, *args, **kwargs)
         except NotRecorded as cause:
             reason = cause.reason
-        except (TypeError, ValueError, OverflowError):  # a wrong call: NumPy's error, in NumPy's words
+        except (TypeError, ValueError, OverflowError):  # NumPy has the words for it
             reason = ""
         places = tuple(range(1, len(args) + 1))  # one of them may be `out`
         return fallback(

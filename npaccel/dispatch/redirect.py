@@ -141,7 +141,7 @@ def _taker(record: Taker) -> Taker:
             return record(*args, **kwargs)
         except NotRecorded as cause:
             return cause.reason
-        except (TypeError, ValueError, OverflowError):  # a wrong call: NumPy's error, in NumPy's words
+        except (TypeError, ValueError, OverflowError):  # NumPy has the words for it
             return ""
 
     return taker

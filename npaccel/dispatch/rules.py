@@ -95,7 +95,7 @@ def _cached(make: Maker) -> Maker:
 
 
 def _chars(args: tuple[Any, ...]) -> str:
-    """Which dtypes are in them: `long` and `long long` are equal, but results are of one of them."""
+    """Which dtypes are in them: `long` and `long long` are equal, results are of one of them."""
     return "".join(
         x.char if isinstance(x, np.dtype) else _chars(x) if isinstance(x, tuple) else ""
         for x in args

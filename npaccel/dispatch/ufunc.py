@@ -52,7 +52,7 @@ def ufunc_hook(
         return recorder(ufunc, inputs, kwargs)
     except NotRecorded as cause:
         reason = cause.reason
-    except (TypeError, ValueError, OverflowError):  # a wrong call: NumPy's error, in NumPy's words
+    except (TypeError, ValueError, OverflowError):  # NumPy has the words for it
         reason = ""
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     function = getattr(ufunc, method)
