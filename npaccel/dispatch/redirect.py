@@ -99,9 +99,10 @@ SMALL_METHODS = ("all", "any", "clip", "cumsum", "max", "mean", "min", "prod", "
 SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *named(
         """all allclose amax amin any append argmax argmin argsort array_equal bincount clip
-        concatenate count_nonzero cross cumsum diff dot full_like gradient hstack inner isclose max
-        mean median min nonzero ones_like outer prod roll searchsorted sort stack std sum take var
-        vdot vstack where zeros_like"""
+        concatenate convolve copy count_nonzero cross cumsum diag diff dot full_like gradient
+        hstack inner isclose max mean median min nonzero ones_like outer partition
+        percentile prod quantile roll searchsorted sort stack std sum take tril triu var vdot
+        vstack where zeros_like"""
     ),
     np.linalg.norm,
     np.linalg.solve,

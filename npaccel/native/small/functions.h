@@ -25,6 +25,8 @@ enum { COPIED, FLAT, ALIKE };
 enum { DOT, VDOT };
 enum { INVERSE, DETERMINANT };
 enum { EACH_NEAR, ALL_NEAR };
+enum { PERCENTILE, QUANTILE };
+enum { LOWER_PART, UPPER_PART };
 enum { FFT, IFFT, RFFT, IRFFT };
 
 /* ---------------------------------------------------------------------------- small_functions.c */
@@ -136,5 +138,20 @@ PyObject *npa_small_transform(const function *f, PyObject *const *args, Py_ssize
 
 /* take(indices, axis=None, out=None, mode="raise") of a line, or along the first axis */
 PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* ---------------------------------------------------------------------------- small_quantiles.c */
+
+PyObject *npa_small_quantile(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names);
+PyObject *npa_small_partition(const function *f, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names);
+PyObject *npa_small_convolve(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names);
+
+/* ---------------------------------------------------------------------------- small_triangles.c */
+
+PyObject *npa_small_diag(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_triangle(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names);
 
 #endif

@@ -175,6 +175,15 @@ static PyObject *run_place(const function *f, PyObject *const *args, Py_ssize_t 
         (given != Py_None && !npa_small_axis(given, PyArray_NDIM(a), &axis))) {
         return NULL;
     }
+    if (axis == NPY_RAVEL_AXIS && npa_small_usual(args[0])) {
+        PyArray_ArrFuncs *own = PyDataType_GetArrFuncs(PyArray_DESCR(a));
+        npy_intp found = -1;
+        if ((f->what == NPA_MAX ? own->argmax : own->argmin)(PyArray_DATA(a), PyArray_SIZE(a),
+                                                             &found, a) < 0) {
+            return NULL;
+        }
+        return PyArray_Scalar(&found, npa_small_dtype(NPY_INTP), NULL);
+    }
     PyObject *place = f->what == NPA_MAX ? PyArray_ArgMax(a, axis, NULL)
                                          : PyArray_ArgMin(a, axis, NULL);
     return place != NULL ? PyArray_Return((PyArrayObject *)place) : NULL;
@@ -259,6 +268,7 @@ static const function functions[] = {
     EXACT("ndarray.copy", COPIED, npa_small_copy),
     EXACT("ndarray.flatten", FLAT, npa_small_copy),
     OTHER("array", ALIKE, npa_small_array),
+    OTHER("copy", ALIKE, npa_small_copy),
     OTHER("asarray", 0, npa_small_listed),
     OTHER("empty_like", 0, npa_small_uninitialized),
     EXACT("ndarray.astype", 0, npa_small_cast),
@@ -275,12 +285,20 @@ static const function functions[] = {
     OTHER("zeros", ZEROS, npa_small_made),
     OTHER("empty", EMPTY, npa_small_made),
     OTHER("copyto", 0, npa_small_filled),
+    OTHER("ndarray.fill", 0, npa_small_filled),
     OTHER("arange", 0, npa_small_range),
     OTHER("cross", 0, npa_small_cross),
     OTHER("isclose", EACH_NEAR, npa_small_near),
     OTHER("allclose", ALL_NEAR, npa_small_near),
     OTHER("append", 0, npa_small_append),
     OTHER("median", 0, npa_small_median),
+    OTHER("percentile", PERCENTILE, npa_small_quantile),
+    OTHER("quantile", QUANTILE, npa_small_quantile),
+    OTHER("partition", 0, npa_small_partition),
+    OTHER("convolve", 0, npa_small_convolve),
+    OTHER("diag", 0, npa_small_diag),
+    OTHER("tril", LOWER_PART, npa_small_triangle),
+    OTHER("triu", UPPER_PART, npa_small_triangle),
     OTHER("gradient", 0, npa_small_gradient),
     OTHER("solve", 0, npa_small_solve),
     OTHER("inv", INVERSE, npa_small_matrix),

@@ -31,10 +31,12 @@ static int chosen_type(PyObject *const *values, PyArrayObject *mask)
     return type >= 0 ? type : numbers;
 }
 
-/* where(mask, x, y) with arrays of one shape and type, and numbers */
+/* where(mask, x, y) with arrays of one shape and type, and numbers; where(mask) */
 PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)f;
+    if (n == 1 && npa_small_class == NULL) {
+        return npa_small_nonzero(f, args, n, names);
+    }
     PyArrayObject *mask = (PyArrayObject *)args[0];
     if (n != 3 || names != NULL || !npa_small_usual(args[0]) || PyArray_TYPE(mask) != NPY_BOOL) {
         return NULL;

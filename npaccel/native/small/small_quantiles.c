@@ -1,0 +1,138 @@
+/* small_quantiles.c: percentiles and quantiles, parts in order, and convolutions of few numbers,
+ * without the Python around NumPy's loops. */
+#include "small/small.h"
+#include "small/functions.h"
+#include "small/ways.h"
+
+#include <numpy/arrayscalars.h>
+
+#include <math.h>
+
+/* Elements of which all are sorted; quantiles that are asked for. */
+enum { MOST = 1024, MOST_ASKED = 32 };
+
+/* Which of few doubles; `part`: of how many one number says. -1: NumPy reads it */
+static int read_asked(PyObject *q, double part, double *asked)
+{
+    PyObject *const *of = &q;
+    int n = 1;
+    if (PyList_CheckExact(q) || PyTuple_CheckExact(q)) {
+        of = PySequence_Fast_ITEMS(q);
+        n = PySequence_Fast_GET_SIZE(q) <= MOST_ASKED ? (int)PySequence_Fast_GET_SIZE(q) : 0;
+    }
+    for (int k = 0; k < n; k++) {
+        bool whole = part != 1 && PyLong_CheckExact(of[k]); /* else it may be an index */
+        double value = PyFloat_CheckExact(of[k]) ? PyFloat_AS_DOUBLE(of[k])
+                       : whole                   ? PyLong_AsDouble(of[k])
+                                                 : -1;
+        if (!(value >= 0 && value <= part)) { /* or too large for a double */
+            PyErr_Clear();
+            return -1;
+        }
+        asked[k] = value / part;
+    }
+    return n > 0 ? n : -1;
+}
+
+/* NumPy's: between neighbours, from the nearer one on. False: which zero, or what it warns of, is
+ * for NumPy to say. */
+static bool interpolate(const double *sorted, npy_intp n, double q, double *value)
+{
+    double at = (double)(n - 1) * q, before = floor(at);
+    bool last = at >= (double)(n - 1);
+    double a = sorted[last ? n - 1 : (npy_intp)before];
+    double b = sorted[last ? n - 1 : (npy_intp)before + 1];
+    double t = last ? 0 : at - before, more = b - a;
+    *value = t >= 0.5 ? b - more * (1 - t) : a + more * t;
+    return a != 0 && b != 0 && *value != 0 && isfinite(a) && isfinite(b);
+}
+
+/* percentile(a, q), quantile(a, q) */
+PyObject *npa_small_quantile(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names)
+{
+    double asked[MOST_ASKED], found[MOST_ASKED];
+    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]);
+    if (n != 2 || names != NULL || size > MOST || !npa_small_usual(args[0]) ||
+        PyArray_TYPE((PyArrayObject *)args[0]) != NPY_DOUBLE) {
+        return NULL;
+    }
+    int count = read_asked(args[1], f->what == PERCENTILE ? 100 : 1, asked);
+    const function flat = {.what = FLAT};
+    PyArrayObject *sorted =
+        count < 0 ? NULL : (PyArrayObject *)npa_small_copy(&flat, args, 1, NULL);
+    if (sorted == NULL || PyArray_Sort(sorted, 0, NPY_QUICKSORT) < 0) {
+        Py_XDECREF(sorted);
+        return NULL;
+    }
+    const double *v = PyArray_DATA(sorted);
+    npa_clear_errors();
+    bool good = !isnan(v[size - 1]);
+    for (int k = 0; good && k < count; k++) {
+        good = interpolate(v, size, asked[k], &found[k]);
+    }
+    good = good && !npa_seen_errors();
+    Py_DECREF(sorted);
+    if (!good) {
+        return NULL;
+    }
+    if (!PyList_CheckExact(args[1]) && !PyTuple_CheckExact(args[1])) {
+        return PyArray_Scalar(found, npa_small_dtype(NPY_DOUBLE), NULL);
+    }
+    npy_intp shape = count;
+    PyArrayObject *made = npa_small_new(npa_small_dtype(NPY_DOUBLE), 1, &shape);
+    if (made != NULL) {
+        memcpy(PyArray_DATA(made), found, (size_t)count * sizeof *found);
+    }
+    return (PyObject *)made;
+}
+
+/* partition(a, k) along the last axis */
+PyObject *npa_small_partition(const function *f, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names)
+{
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int kth;
+    if (n != 2 || names != NULL || !npa_small_usual(args[0]) || PyArray_SIZE(a) > MOST ||
+        !npa_small_axis(args[1], (int)PyArray_DIM(a, PyArray_NDIM(a) - 1), &kth)) {
+        return NULL;
+    }
+    PyObject *made = npa_small_copy(f, args, 1, NULL);
+    PyObject *place = made == NULL ? NULL : PyArray_FROM_O(args[1]);
+    if (place == NULL || PyArray_Partition((PyArrayObject *)made, (PyArrayObject *)place, -1,
+                                           NPY_INTROSELECT) < 0) {
+        Py_CLEAR(made);
+    }
+    Py_XDECREF(place);
+    return made;
+}
+
+/* convolve(a, v) of doubles */
+PyObject *npa_small_convolve(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names)
+{
+    enum { FULL = 2 };
+    (void)f;
+    for (Py_ssize_t k = 0; k < 2; k++) {
+        PyArrayObject *x = (PyArrayObject *)args[k];
+        if (n != 2 || names != NULL || !npa_is_plain(args[k]) || !npa_small_usual(args[k]) ||
+            PyArray_NDIM(x) != 1 || PyArray_TYPE(x) != NPY_DOUBLE || PyArray_SIZE(x) > MOST) {
+            return NULL;
+        }
+    }
+    PyArrayObject *a = (PyArrayObject *)args[0], *v = (PyArrayObject *)args[1];
+    if (PyArray_DIM(v, 0) > PyArray_DIM(a, 0)) {
+        PyArrayObject *longer = v;
+        v = a, a = longer;
+    }
+    npy_intp length = PyArray_DIM(v, 0);
+    npa_basic_part back = {.ndim = 1,
+                           .data = (char *)PyArray_DATA(v) + (length - 1) * PyArray_STRIDE(v, 0),
+                           .shape = {length},
+                           .strides = {-PyArray_STRIDE(v, 0)}};
+    PyObject *reversed = npa_part_view(v, &back, false);
+    PyObject *made =
+        reversed != NULL ? PyArray_Correlate((PyObject *)a, reversed, FULL) : NULL;
+    Py_XDECREF(reversed);
+    return made;
+}
