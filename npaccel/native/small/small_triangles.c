@@ -45,7 +45,8 @@ PyObject *npa_small_triangle(const function *f, PyObject *const *args, Py_ssize_
     for (npy_intp i = 0; made != NULL && i < rows; i++) {
         npy_intp cut = i + k + (f->what == LOWER_PART); /* the first column of the upper part */
         cut = cut < 0 ? 0 : cut > columns ? columns : cut;
-        npy_intp low = f->what == LOWER_PART ? 0 : cut, high = f->what == LOWER_PART ? cut : columns;
+        bool lower = f->what == LOWER_PART;
+        npy_intp low = lower ? 0 : cut, high = lower ? cut : columns;
         char *to = (char *)PyArray_DATA(made) + i * columns * size;
         memset(to, 0, (size_t)(columns * size));
         memcpy(to + low * size, (const char *)PyArray_DATA(m) + (i * columns + low) * size,
