@@ -492,6 +492,7 @@ def test_random_generators_get_exact_arrays(name: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.pending
 def test_random_generators_get_exact_arrays_where_underflow_is_asked_for() -> None:
     x, ours = np.zeros(49), npaccel.asarray(np.zeros(49))
     np.random.default_rng(8).permuted(np.arange(49.0), out=x)
