@@ -529,9 +529,9 @@ class DeviceMemory:
         """Of a cluster: what its driver answers, 0 and an answer, or another number and why not."""
     def number(self, array: np.ndarray[Any, Any], /) -> int:
         """Of a cluster: the piece of memory there that the array shows; 0: it is not there."""
-    def write(self, memory: int, array: np.ndarray[Any, Any], /) -> int:
+    def write(self, memory: int, array: np.ndarray[Any, Any], /) -> None:
         """Of a device: the array's bytes go to that memory of the driver's as those of arrays do;
-        0, or the driver's error. For measurements."""
+        RuntimeError where it refuses. For measurements."""
     def close(self) -> None:
         """Of a cluster: what lies there comes home, and its driver ends."""
 

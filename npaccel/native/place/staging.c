@@ -25,6 +25,7 @@ typedef void *map_function(void *queue, void *memory, uint32_t wait, uint64_t fl
 typedef int32_t wait_function(uint32_t n, void *const *events);
 
 struct npa_staging {
+    void *memory[SLOTS];
     void *events[SLOTS]; /* what a slot's content waits for; NULL: nothing */
     char *slots[SLOTS];
 };
@@ -34,18 +35,22 @@ static struct npa_staging *make(npa_store *s)
     struct npa_staging *made = calloc(1, sizeof *made);
     int32_t error = made == NULL ? NO_HOST_MEMORY : 0;
     for (int k = 0; error == 0 && k < SLOTS; k++) {
-        void *memory = ((create_function *)s->functions[CREATE])(
+        made->memory[k] = ((create_function *)s->functions[CREATE])(
             s->context, READ_WRITE | ALLOC_HOST_PTR, CHUNK, NULL, &error);
         if (error == 0) {
             made->slots[k] = ((map_function *)s->functions[MAP])(
-                s->transfers, memory, 1, MAP_READ_WRITE, 0, CHUNK, 0, NULL, NULL, &error);
+                s->transfers, made->memory[k], 1, MAP_READ_WRITE, 0, CHUNK, 0, NULL, NULL, &error);
         }
     }
-    if (error != 0) { /* what there is stays the driver's: it has refused memory, so little of it */
-        free(made);
-        made = NULL;
+    for (int k = 0; made != NULL && error != 0 && k < SLOTS; k++) {
+        if (made->memory[k] != NULL) {
+            ((release_function *)s->functions[RELEASE])(made->memory[k]);
+        }
     }
-    return made;
+    if (error != 0) {
+        free(made);
+    }
+    return error == 0 ? made : NULL;
 }
 
 bool npa_staging_serves(npa_store *s, size_t size)
@@ -58,7 +63,6 @@ bool npa_staging_serves(npa_store *s, size_t size)
         s->staging = make(s);
         s->unstaged = s->staging == NULL ? INT64_MIN : 0; /* it is not asked again */
     }
-    npa_count.pinned_bytes += s->staging != NULL ? size : 0;
     return s->staging != NULL;
 }
 

@@ -57,22 +57,24 @@ PyObject *npa_place_of(PyObject *self, PyObject *arrays)
     return Py_NewRef(place != NULL ? (PyObject *)place : Py_None);
 }
 
-static int32_t write_bytes(npa_store *s, void *memory, size_t at, size_t size, const char *from)
+static int32_t write_bytes(npa_store *s, void *memory, size_t at, size_t size, const char *from,
+                           bool staged)
 {
     s->moving = true;
-    return npa_staging_serves(s, size)
-        ? npa_staged_write(s, memory, at, size, from)
-        : ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from, 0, NULL,
-                                                  NULL);
+    return staged ? npa_staged_write(s, memory, at, size, from)
+                  : ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from,
+                                                            0, NULL, NULL);
 }
 
 int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, const char *from)
 {
+    bool staged = npa_staging_serves(s, size);
     double begin = npa_seconds();
-    int32_t error = write_bytes(s, memory, at, size, from);
+    int32_t error = write_bytes(s, memory, at, size, from, staged);
     if (error == 0) {
         npa_count.uploads++;
         npa_count.moved.bytes_up += size;
+        npa_count.pinned_bytes += staged ? size : 0;
         npa_count.moved.up_ns += (uint64_t)(1e9 * (npa_seconds() - begin));
     }
     return error;
@@ -80,14 +82,15 @@ int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, cons
 
 int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to)
 {
+    bool staged = npa_staging_serves(s, size);
     double begin = npa_seconds();
-    int32_t error = npa_staging_serves(s, size)
-        ? npa_staged_read(s, memory, at, size, to)
-        : ((read_function *)s->functions[READ])(s->transfers, memory, 1, at, size, to, 0, NULL,
-                                                NULL);
+    int32_t error = staged ? npa_staged_read(s, memory, at, size, to)
+                           : ((read_function *)s->functions[READ])(s->transfers, memory, 1, at,
+                                                                   size, to, 0, NULL, NULL);
     if (error == 0) {
         npa_count.downloads++;
         npa_count.moved.bytes_down += size;
+        npa_count.pinned_bytes += staged ? size : 0;
         npa_count.moved.down_ns += (uint64_t)(1e9 * (npa_seconds() - begin));
     }
     return error;
@@ -290,8 +293,8 @@ void npa_store_leave(npa_store *s)
     }
 }
 
-/* write(memory, array): its bytes go to memory of the driver's as those of arrays do; 0, or the
- * driver's error. For measurements. */
+/* write(memory, array): its bytes go to memory of the driver's as those of arrays do. For
+ * measurements. */
 static PyObject *store_write(PyObject *self, PyObject *args)
 {
     npa_store *s = (npa_store *)self;
@@ -300,12 +303,17 @@ static PyObject *store_write(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Ky*", &memory, &from)) {
         return NULL;
     }
+    size_t size = (size_t)from.len;
     npa_lock();
-    int32_t error =
-        write_bytes(s, (void *)(uintptr_t)memory, 0, (size_t)from.len, (const char *)from.buf);
+    int32_t error = write_bytes(s, (void *)(uintptr_t)memory, 0, size, (const char *)from.buf,
+                                npa_staging_serves(s, size));
     npa_unlock();
     PyBuffer_Release(&from);
-    return PyLong_FromLong(error);
+    if (error != 0) {
+        return PyErr_Format(PyExc_RuntimeError, "%U did not take %zu bytes: error %d of its driver",
+                            s->name, size, error);
+    }
+    Py_RETURN_NONE;
 }
 
 /* close(): all of it comes home, and the driver ends. */

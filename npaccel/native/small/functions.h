@@ -39,6 +39,7 @@ bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const 
                     int most, PyObject **given);
 /* Whether results are made of it as they are of a plain array in C order. */
 bool npa_small_usual(PyObject *o);
+bool npa_small_doubles(PyObject *o); /* usual ones */
 PyArrayObject *npa_small_alike(PyArrayObject *a);
 
 /* --------------------------------------------------------------------------------- small_made.c */
@@ -99,8 +100,6 @@ PyObject *npa_small_cross(const function *f, PyObject *const *args, Py_ssize_t n
 PyObject *npa_small_near(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_append(const function *f, PyObject *const *args, Py_ssize_t n,
                            PyObject *names);
-PyObject *npa_small_median(const function *f, PyObject *const *args, Py_ssize_t n,
-                           PyObject *names);
 PyObject *npa_small_gradient(const function *f, PyObject *const *args, Py_ssize_t n,
                              PyObject *names);
 
@@ -141,6 +140,8 @@ PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n,
 
 /* ---------------------------------------------------------------------------- small_quantiles.c */
 
+PyObject *npa_small_median(const function *f, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names);
 PyObject *npa_small_quantile(const function *f, PyObject *const *args, Py_ssize_t n,
                              PyObject *names);
 PyObject *npa_small_partition(const function *f, PyObject *const *args, Py_ssize_t n,

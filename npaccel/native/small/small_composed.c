@@ -1,5 +1,5 @@
 /* small_composed.c: functions that NumPy composes of many calls in Python, on few doubles: cross,
- * isclose, allclose, append, median, gradient. The same operations in the same order; what would
+ * isclose, allclose, append, gradient. The same operations in the same order; what would
  * warn is NumPy's. */
 #include "small/small.h"
 #include "small/functions.h"
@@ -22,18 +22,13 @@ static PyObject *shown(PyArrayObject *made)
     return view;
 }
 
-static bool is_doubles(PyObject *o)
-{
-    return npa_small_usual(o) && PyArray_TYPE((PyArrayObject *)o) == NPY_DOUBLE;
-}
-
 /* ---------------------------------------------------------------------------------------- cross */
 
 /* Vectors of three, one or a row of them; how many. -1: something else. */
 static npy_intp vectors(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    int last = is_doubles(o) ? PyArray_NDIM(a) - 1 : -1;
+    int last = npa_small_doubles(o) ? PyArray_NDIM(a) - 1 : -1;
     return last >= 0 && last <= 1 && PyArray_DIM(a, last) == 3 ? PyArray_SIZE(a) / 3 : -1;
 }
 
@@ -94,7 +89,7 @@ static bool read_nearness(PyObject *const *args, Py_ssize_t n, PyObject *names, 
 {
     static const char *const known[] = {"a", "b", "rtol", "atol"};
     PyObject *given[4] = {NULL};
-    if (n < 2 || !npa_small_read(args, n, names, known, 4, given) || !is_doubles(args[0]) ||
+    if (n < 2 || !npa_small_read(args, n, names, known, 4, given) || !npa_small_doubles(args[0]) ||
         (given[2] != NULL && !is_number(given[2], &s->relative)) ||
         (given[3] != NULL && !is_number(given[3], &s->absolute))) {
         return false;
@@ -105,7 +100,7 @@ static bool read_nearness(PyObject *const *args, Py_ssize_t n, PyObject *names, 
         return true;
     }
     s->y_step = 1;
-    if (!npa_is_plain(args[1]) || !is_doubles(args[1]) || PyArray_NDIM(x) != PyArray_NDIM(y) ||
+    if (!npa_small_doubles(args[1]) || PyArray_NDIM(x) != PyArray_NDIM(y) ||
         !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), PyArray_NDIM(x))) {
         return false;
     }
@@ -156,12 +151,12 @@ PyObject *npa_small_append(const function *f, PyObject *const *args, Py_ssize_t 
 {
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0], *b = n == 2 ? (PyArrayObject *)args[1] : NULL;
-    if (b == NULL || names != NULL || !is_doubles(args[0]) || PyArray_NDIM(a) != 1) {
+    if (b == NULL || names != NULL || !npa_small_doubles(args[0]) || PyArray_NDIM(a) != 1) {
         return NULL;
     }
     double number = NAN;
     bool one = PyFloat_CheckExact(args[1]) || Py_IS_TYPE(args[1], &PyDoubleArrType_Type);
-    if (!one && !(npa_is_plain(args[1]) && is_doubles(args[1]) && PyArray_NDIM(b) == 1)) {
+    if (!one && !(npa_small_doubles(args[1]) && PyArray_NDIM(b) == 1)) {
         return NULL;
     }
     number = one ? PyFloat_AS_DOUBLE(args[1]) : number;
@@ -178,30 +173,7 @@ PyObject *npa_small_append(const function *f, PyObject *const *args, Py_ssize_t 
     return (PyObject *)made;
 }
 
-/* ---------------------------------------------------------------------------- median, gradient */
-
-/* median(a): the mean of what is in the middle. Which zero it is hangs on how NumPy adds. */
-PyObject *npa_small_median(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    enum { MOST = 512 };
-    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]);
-    if (n != 1 || names != NULL || size > MOST || !is_doubles(args[0])) {
-        return NULL;
-    }
-    const function flat = {.what = FLAT};
-    PyArrayObject *sorted = (PyArrayObject *)npa_small_copy(&flat, args, 1, NULL);
-    (void)f;
-    if (sorted == NULL || PyArray_Sort(sorted, 0, NPY_QUICKSORT) < 0) {
-        Py_XDECREF(sorted);
-        return NULL;
-    }
-    const double *v = PyArray_DATA(sorted);
-    npa_clear_errors();
-    double middle = size % 2 ? v[size / 2] : (v[size / 2 - 1] + v[size / 2]) / 2;
-    bool good = !isnan(v[size - 1]) && middle != 0 && !npa_seen_errors();
-    Py_DECREF(sorted);
-    return good ? PyArray_Scalar(&middle, npa_small_dtype(NPY_DOUBLE), NULL) : NULL;
-}
+/* ------------------------------------------------------------------------------------ gradient */
 
 /* gradient(a), gradient(a, step) of a vector */
 PyObject *npa_small_gradient(const function *f, PyObject *const *args, Py_ssize_t n,
@@ -212,7 +184,7 @@ PyObject *npa_small_gradient(const function *f, PyObject *const *args, Py_ssize_
     PyArrayObject *a = (PyArrayObject *)args[0];
     bool known = n == 1 || (n == 2 && (is_number(args[1], &step) ||
                                        Py_IS_TYPE(args[1], &PyDoubleArrType_Type)));
-    if (!known || names != NULL || !is_doubles(args[0]) || PyArray_NDIM(a) != 1 ||
+    if (!known || names != NULL || !npa_small_doubles(args[0]) || PyArray_NDIM(a) != 1 ||
         PyArray_DIM(a, 0) < 2) {
         return NULL;
     }

@@ -200,6 +200,11 @@ bool npa_small_usual(PyObject *o)
            PyArray_ISALIGNED(a) && !(npa_waiting() && npa_is_pending(a));
 }
 
+bool npa_small_doubles(PyObject *o)
+{
+    return npa_small_usual(o) && PyArray_TYPE((PyArrayObject *)o) == NPY_DOUBLE;
+}
+
 PyArrayObject *npa_small_alike(PyArrayObject *a)
 {
     return npa_small_new(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a));
@@ -285,7 +290,6 @@ static const function functions[] = {
     OTHER("zeros", ZEROS, npa_small_made),
     OTHER("empty", EMPTY, npa_small_made),
     OTHER("copyto", 0, npa_small_filled),
-    OTHER("ndarray.fill", 0, npa_small_filled),
     OTHER("arange", 0, npa_small_range),
     OTHER("cross", 0, npa_small_cross),
     OTHER("isclose", EACH_NEAR, npa_small_near),

@@ -1,5 +1,5 @@
-/* small_quantiles.c: percentiles and quantiles, parts in order, and convolutions of few numbers,
- * without the Python around NumPy's loops. */
+/* small_quantiles.c: medians, percentiles and quantiles, parts in order, and convolutions of few
+ * numbers, without the Python around NumPy's loops. */
 #include "small/small.h"
 #include "small/functions.h"
 #include "small/ways.h"
@@ -47,29 +47,53 @@ static bool interpolate(const double *sorted, npy_intp n, double q, double *valu
     return a != 0 && b != 0 && *value != 0 && isfinite(a) && isfinite(b);
 }
 
+/* Few doubles in order. NULL, perhaps without error: there is a NaN, or they are others. */
+static PyArrayObject *in_order(PyObject *const *args)
+{
+    const function flat = {.what = FLAT};
+    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]);
+    PyArrayObject *sorted = size <= MOST && npa_small_doubles(args[0])
+                                ? (PyArrayObject *)npa_small_copy(&flat, args, 1, NULL)
+                                : NULL;
+    if (sorted != NULL && (PyArray_Sort(sorted, 0, NPY_QUICKSORT) < 0 ||
+                           isnan(((const double *)PyArray_DATA(sorted))[size - 1]))) {
+        Py_CLEAR(sorted);
+    }
+    return sorted;
+}
+
+/* median(a): the mean of what is in the middle. Which zero it is hangs on how NumPy adds. */
+PyObject *npa_small_median(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *sorted = n == 1 && names == NULL ? in_order(args) : NULL;
+    if (sorted == NULL) {
+        return NULL;
+    }
+    const double *v = PyArray_DATA(sorted);
+    npy_intp size = PyArray_SIZE(sorted);
+    npa_clear_errors();
+    double middle = size % 2 ? v[size / 2] : (v[size / 2 - 1] + v[size / 2]) / 2;
+    bool good = middle != 0 && !npa_seen_errors();
+    Py_DECREF(sorted);
+    return good ? PyArray_Scalar(&middle, npa_small_dtype(NPY_DOUBLE), NULL) : NULL;
+}
+
 /* percentile(a, q), quantile(a, q) */
 PyObject *npa_small_quantile(const function *f, PyObject *const *args, Py_ssize_t n,
                              PyObject *names)
 {
     double asked[MOST_ASKED], found[MOST_ASKED];
-    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]);
-    if (n != 2 || names != NULL || size > MOST || !npa_small_usual(args[0]) ||
-        PyArray_TYPE((PyArrayObject *)args[0]) != NPY_DOUBLE) {
+    double part = f->what == PERCENTILE ? 100 : 1;
+    int count = n == 2 && names == NULL ? read_asked(args[1], part, asked) : -1;
+    PyArrayObject *sorted = count > 0 ? in_order(args) : NULL;
+    if (sorted == NULL) {
         return NULL;
     }
-    int count = read_asked(args[1], f->what == PERCENTILE ? 100 : 1, asked);
-    const function flat = {.what = FLAT};
-    PyArrayObject *sorted =
-        count < 0 ? NULL : (PyArrayObject *)npa_small_copy(&flat, args, 1, NULL);
-    if (sorted == NULL || PyArray_Sort(sorted, 0, NPY_QUICKSORT) < 0) {
-        Py_XDECREF(sorted);
-        return NULL;
-    }
-    const double *v = PyArray_DATA(sorted);
+    bool good = true;
     npa_clear_errors();
-    bool good = !isnan(v[size - 1]);
     for (int k = 0; good && k < count; k++) {
-        good = interpolate(v, size, asked[k], &found[k]);
+        good = interpolate(PyArray_DATA(sorted), PyArray_SIZE(sorted), asked[k], &found[k]);
     }
     good = good && !npa_seen_errors();
     Py_DECREF(sorted);
@@ -115,8 +139,8 @@ PyObject *npa_small_convolve(const function *f, PyObject *const *args, Py_ssize_
     (void)f;
     for (Py_ssize_t k = 0; k < 2; k++) {
         PyArrayObject *x = (PyArrayObject *)args[k];
-        if (n != 2 || names != NULL || !npa_is_plain(args[k]) || !npa_small_usual(args[k]) ||
-            PyArray_NDIM(x) != 1 || PyArray_TYPE(x) != NPY_DOUBLE || PyArray_SIZE(x) > MOST) {
+        if (n != 2 || names != NULL || !npa_small_doubles(args[k]) || PyArray_NDIM(x) != 1 ||
+            PyArray_SIZE(x) > MOST) {
             return NULL;
         }
     }
