@@ -178,13 +178,26 @@ def leave(
     return done.stdout.split()
 
 
+def found_ready(folder: Path) -> list[str]:
+    """What the program says once it finds its program ready.
+
+    There is a time for that, both for what is left behind and at the start of the next process; on
+    a machine that is busy it may be over before anything is done.
+    """
+    for _ in range(5):
+        words = leave(folder)
+        if words[0] != "0":
+            break
+    return words
+
+
 @pytest.mark.pending
 def test_what_ran_without_code_is_compiled_after_the_end(tmp_path: Path) -> None:
     """It ran once, in a process that had no time for a compiler; the next one has code."""
-    first, second, third = (leave(tmp_path) for _ in range(3))
+    first, second = leave(tmp_path), found_ready(tmp_path)
     assert first[0] == "0" and first[2:] == ["0", "0"]
     assert int(second[0]) == 1 and int(second[2]) > 0 and second[3] == "0"
-    assert third == second and first[1] == second[1]
+    assert found_ready(tmp_path) == second and first[1] == second[1]
 
 
 @pytest.mark.pending
@@ -209,7 +222,7 @@ def test_one_at_a_time_is_left_behind(tmp_path: Path) -> None:
     leave(tmp_path, wait=False)
     assert not lingering(tmp_path)
     os.close(claim)
-    assert leave(tmp_path)[0] == "0" and leave(tmp_path)[0] == "1"
+    assert leave(tmp_path)[0] == "0" and found_ready(tmp_path)[0] == "1"
 
 
 @pytest.mark.pending
