@@ -1,12 +1,19 @@
-"""Every ufunc on every dtype: values, result types, memory order, errors and warnings."""
+"""Every ufunc on every dtype: values, result types, memory order, errors and warnings.
+
+Each ufunc is compiled for each dtype, for all edge values at once. How operands of several types
+are converted, and orders in memory, are the same for all ufuncs: some are compiled with them, the
+others run block by block.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+
+import npaccel
 
 from .differential import DTYPES, FOREIGN, PENDING, WRAPPED, check, edge_values, shapes
 
@@ -39,22 +46,38 @@ def ulp_of(name: str, *operands: Any) -> int:
 FLOATS = "?lefdFD"
 
 
-def unary_operands(name: str) -> Iterator[tuple[Any]]:
+# Of one and of two inputs, with one result and with two, by a function and without: what differs
+# between kernels of several shapes and types.
+COMPILED = frozenset("negative isnan sqrt sin frexp add less divide divmod".split())  # noqa: SIM905
+
+
+def tiering(name: str) -> str:
+    return "eager" if name in COMPILED else "off"
+
+
+def line_of(dtype: str) -> tuple[Any]:
+    return (edge_values(dtype),)
+
+
+def unary_shapes(name: str) -> Iterator[tuple[Any]]:
     for dtype in DTYPES:
-        chosen = shapes(dtype)
-        if name not in EXACT and dtype not in FLOATS:
-            yield (chosen[0],)
-        else:
-            for array in chosen if dtype in "dlF" else (chosen[0], chosen[3], chosen[6]):
+        if name in EXACT or dtype in FLOATS:
+            chosen = shapes(dtype)
+            for array in chosen[1:] if dtype in "dlF" else (chosen[3], chosen[6]):
                 yield (array,)
-    for dtype in FOREIGN:
-        yield (edge_values(dtype),)
+
+
+def check_all(name: str, cases: Iterable[tuple[Any, ...]], quirks: str | None = None) -> None:
+    for operands in cases:
+        ulp = ulp_of(name, *operands) if len(operands) == 1 else ulp_of(name)
+        check(UFUNCS[name], lambda o=operands: o, ulp=ulp, modes=(PENDING,), quirks=quirks)
 
 
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
-    for operands in unary_operands(name):
-        check(UFUNCS[name], lambda o=operands: o, ulp=ulp_of(name, *operands), modes=(PENDING,))
+    check_all(name, map(line_of, (*DTYPES, *FOREIGN)))
+    with npaccel.config(tiering=tiering(name)):
+        check_all(name, unary_shapes(name))
     for dtype in "?lfdF":
         line = edge_values(dtype)
         check(UFUNCS[name], lambda x=line: (x,), ulp=ulp_of(name, line), modes=(WRAPPED,))
@@ -72,16 +95,19 @@ def scalar_operands(name: str, dtypes: str) -> Iterator[tuple[Any, Any]]:
                 yield edge_values(dtype), scalar
 
 
+def lines_of(dtype: str) -> tuple[Any, Any]:
+    line = edge_values(dtype)
+    return line, line[::-1]
+
+
 def binary_operands(name: str) -> Iterator[tuple[Any, Any]]:
     yield from scalar_operands(name, OF_A_KIND)
     for dtype in DTYPES:
-        line = edge_values(dtype)
-        yield line, line[::-1]
-        if name not in EXACT and dtype not in FLOATS:
-            continue
-        yield 2, line
-        yield line, edge_values("d")
-        yield edge_values("b"), line
+        if name in EXACT or dtype in FLOATS:
+            line = edge_values(dtype)
+            yield 2, line
+            yield line, edge_values("d")
+            yield edge_values("b"), line
     block = shapes("d")[5]
     for first in shapes("d")[3:]:
         yield first, np.float64(2)
@@ -100,8 +126,9 @@ def binary_operands(name: str) -> Iterator[tuple[Any, Any]]:
 def test_binary(name: str) -> None:
     # With infinite exponents NumPy's vectorised power raises flags that IEEE 754 does not know.
     quirks = "divide by zero" if name in ("power", "float_power") else None
-    for operands in binary_operands(name):
-        check(UFUNCS[name], lambda o=operands: o, ulp=ulp_of(name), modes=(PENDING,), quirks=quirks)
+    check_all(name, map(lines_of, DTYPES), quirks)
+    with npaccel.config(tiering=tiering(name)):
+        check_all(name, binary_operands(name), quirks)
     line = edge_values("f")
     check(UFUNCS[name], lambda: (line, line[::-1]), ulp=ulp_of(name), modes=(WRAPPED,))
 
@@ -111,8 +138,7 @@ def test_binary(name: str) -> None:
 def test_other_dtypes_and_numbers(name: str) -> None:
     quirks = "divide by zero" if name in ("power", "float_power") else None
     others = "".join(dtype for dtype in DTYPES if dtype not in OF_A_KIND)
-    for operands in scalar_operands(name, others):
-        check(UFUNCS[name], lambda o=operands: o, ulp=ulp_of(name), modes=(PENDING,), quirks=quirks)
+    check_all(name, scalar_operands(name, others), quirks)
 
 
 @pytest.mark.parametrize("name", ["power", "float_power"])
@@ -163,8 +189,17 @@ def test_powers_by_one_value(dtype: str) -> None:
             check(function, lambda x=line, y=other: (x.copy(), y), ulp=4, modes=(PENDING,))
 
 
+@pytest.fixture
+def uncompiled() -> Iterator[None]:
+    """What runs is what NumPy's operators and their ufuncs make of operands, block by block."""
+    with npaccel.config(tiering="off"):
+        yield
+
+
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operator(symbol: str) -> None:
+    """The kernels are those of ufuncs."""
     operator, ulp = OPERATORS[symbol], 4 if symbol == "**" else 0
     for dtype in ("?", "b", "l", "L", "e", "d", "F"):
         line = edge_values(dtype)
@@ -181,15 +216,13 @@ def in_place(symbol: str) -> Any:
 
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"])
 def test_operator_in_place(symbol: str) -> None:
-    ulp = 4 if symbol == "**" else 0
-    for dtype in ("?", "b", "l", "L", "e", "d", "F"):
-        for other in (edge_values(dtype)[::-1], 2, 0.5, 1j, edge_values("f")):
-            check(
-                in_place(symbol),
-                lambda d=dtype, y=other: (edge_values(d), y),
-                ulp=ulp,
-                strides=False,
-            )
+    ulp, run = 4 if symbol == "**" else 0, in_place(symbol)
+    for tiering, others in (("eager", ()), ("off", (2, 0.5, 1j, edge_values("f")))):
+        with npaccel.config(tiering=tiering):
+            for dtype in ("?", "b", "l", "L", "e", "d", "F"):
+                for y in others or (edge_values(dtype)[::-1],):
+                    make = lambda d=dtype, y=y: (edge_values(d), y)  # noqa: E731
+                    check(run, make, ulp=ulp, strides=False)
 
 
 def test_overlapping_operands_are_as_if_copied_first() -> None:
