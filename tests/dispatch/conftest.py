@@ -26,6 +26,13 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.fixture
+def uncompiled() -> Iterator[None]:
+    """What is recorded runs block by block: for tests of what becomes of calls and operands."""
+    with npaccel.config(tiering="off"):
+        yield
+
+
+@pytest.fixture
 def block() -> Iterator[None]:
     """The test runs in a block of `accelerate`."""
     with npaccel.accelerate():

@@ -108,6 +108,7 @@ def test_no_python_of_ours(name: str, block: bool) -> None:
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("name", ["add", "maximum", "logical_and", "subtract", "divide"])
 def test_arguments_of_reduce(name: str, arguments: dict[str, Any]) -> None:
     x = np.arange(24.0).reshape(2, 3, 4) % 7

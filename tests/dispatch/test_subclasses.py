@@ -13,6 +13,7 @@ import pytest
 import npaccel
 
 Array = np.ndarray[Any, Any]
+pytestmark = pytest.mark.usefixtures("uncompiled")
 
 
 class Silent(np.ndarray[Any, Any]):

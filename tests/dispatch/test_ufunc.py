@@ -189,13 +189,6 @@ def test_powers_by_one_value(dtype: str) -> None:
             check(function, lambda x=line, y=other: (x.copy(), y), ulp=4, modes=(PENDING,))
 
 
-@pytest.fixture
-def uncompiled() -> Iterator[None]:
-    """What runs is what NumPy's operators and their ufuncs make of operands, block by block."""
-    with npaccel.config(tiering="off"):
-        yield
-
-
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operator(symbol: str) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +36,7 @@ PROGRAMS = {
     "large writers": LARGE_WRITERS,
 }
 RAW = {"readers": readers.RAW, "writers": writers.RAW}
+CHOSEN = (("never", 1), ("before", 2), ("after", 1))
 REST = (("never", 2), ("before", 1), ("after", 2))
 WATCHDOG_S = 120.0  # with all that is imported and compiled
 
@@ -69,18 +72,17 @@ def run(program: str, built: Path, blas_threads: int, faulthandler: str) -> list
     return lines
 
 
-@pytest.mark.parametrize(
-    ("faulthandler", "blas_threads"),
-    [
-        ("never", 1),
-        ("before", 2),
-        ("after", 1),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in REST),
-    ],
-)
-@pytest.mark.parametrize("program", list(PROGRAMS))
+def ways() -> Iterator[Any]:
+    """What takes long to import is there without faulthandler; in the other modes it is slow."""
+    for program in PROGRAMS:
+        for case in (*CHOSEN, *REST):
+            slow = case in REST or (program.startswith("large") and case != CHOSEN[0])
+            yield pytest.param(program, *case, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize(("program", "faulthandler", "blas_threads"), list(ways()))
 def test_they_find_and_leave_the_values(
-    program: str, blas_threads: int, faulthandler: str, built: Path
+    program: str, faulthandler: str, blas_threads: int, built: Path
 ) -> None:
     missing = set()
     for state, name, detail in run(program, built, blas_threads, faulthandler):

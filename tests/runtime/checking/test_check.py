@@ -135,9 +135,11 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("case", MUTANTS)
-@pytest.mark.parametrize("backend", ["llvm", "opencl"])
-def test_one_wrong_operation_is_named(case, backend, mutate, setting, request) -> None:
+# Which operation it is, is found by what the interpreter computes, whatever ran.
+@pytest.mark.parametrize(
+    ("backend", "case"), [*(("llvm", case) for case in MUTANTS), ("opencl", "a summand")]
+)
+def test_one_wrong_operation_is_named(backend, case, mutate, setting, request) -> None:
     """Whatever comes before it is inexact, and whether or not its own result can be seen."""
     if backend == "opencl":
         request.getfixturevalue("opencl")
@@ -303,7 +305,7 @@ from npaccel.ir import ops
 row = dataclasses.replace(ops._TABLE["add", "f"], body=lambda x, y: x + y + 1e-3)
 ops._TABLE = MappingProxyType({**ops._TABLE, ("add", "f"): row})
 a = npaccel.asarray(np.ones(400_000))
-for k in range(60):
+for k in range(12):
     a = np.sqrt(a) + 1.0
 print(a[5] > 2)
 """
