@@ -61,16 +61,19 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 # nothing more. And what asks how calls are seen and when arrays are written, which under check mode is the same. Each
 # in the other modes in test-all.
 VALUED := $(patsubst %,tests/dispatch/test_%.py,ufunc ufunc_arguments method layouts conversions composed function \
-  gather scatter reduceat scans last_bits nan_signs at_once search special boxes)
-TWICE := $(VALUED) $(patsubst %,tests/dispatch/test_%.py,indexing write_detection outside_writes redirect known_calls)
+  gather scatter reduceat scans last_bits nan_signs at_once search special boxes shifts)
+TWICE := $(VALUED) $(patsubst %,tests/dispatch/test_%.py,indexing write_detection outside_writes redirect known_calls \
+  subclasses)
 # What NumPy, or a loop of our own, does at once is the same in every mode.
 AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \
   nonzero correlate scatter reduceat search)
 # Values, for which the guard and the room that there is make no difference.
-VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains block_tier complex_functions accuracy) \
+VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains block_tier complex_functions accuracy \
+  complex_powers low_powers fold_order) \
   $(patsubst %,tests/runtime/checking/test_%.py,mutants check splitting) tests/runtime/programs/test_kernels.py tests/runtime/process/test_scopes.py
 # What address space says nothing about.
-ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/programs/test_startup_profile.py
+ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/engine/test_boundscheck.py \
+  $(patsubst %,tests/runtime/programs/test_%.py,startup_profile templates smaller)
 # Stages are processes of their own. Two run at a time, the longest first, so that both ends come together; what one
 # says is printed when it has ended. Longer stages run all tests once, the others a part of them in another mode.
 STAGES := $(patsubst %,stage-%,dispatch aside rest check unguarded limited numpy)

@@ -386,8 +386,11 @@ def on_terminal(*words: str, where: Path) -> str:
 @pytest.mark.pending
 def test_a_person_is_told_why_little_was_gained(write) -> None:
     where = write(SLOW)
-    (line,) = on_terminal("program.py", "0.6", where=where).splitlines()
     words = "program.py:8 works on arrays of 2.0 KiB; from 256.0 KiB on they are accelerated ("
+    for _ in range(5):  # time in which the machine did something else is no array's
+        (line,) = on_terminal("program.py", "0.6", where=where).splitlines()
+        if words in line:
+            break
     assert line.startswith(f"npaccel gained little: {words}")
     assert run("program.py", "0.6", where=where).stderr == ""  # nobody looks at it
     assert on_terminal("program.py", "0", where=where) == ""  # over before anybody waits

@@ -52,8 +52,8 @@ def target(tmp_path: Path) -> Path:
 
 def test_pythons_own_time_is_of_lines_of_the_program(target) -> None:
     values, odd = list(range(50_000)), 0
-    until = time.perf_counter() + 0.2
     with npaccel.profile(target) as taken:
+        until = time.perf_counter() + 0.2
         while time.perf_counter() < until:
             first = here() + 1
             for v in values:
@@ -164,8 +164,8 @@ def test_calls_that_numpy_ran_have_their_reason(target) -> None:
 
 
 def test_python_is_seen_by_line(target) -> None:
-    until = time.monotonic() + 0.5
     with npaccel.profile(target) as taken:
+        until = time.monotonic() + 0.5
         while time.monotonic() < until:
             pass
     line = here() - 2

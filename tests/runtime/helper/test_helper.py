@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -126,14 +127,17 @@ def stuck(tmp_path: Path, monkeypatch) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def reader(path: Path, after_s: float) -> Iterator[Callable[[], bool]]:
-    """A process that reads the pipe after that time; yields whether it does."""
+def reader(path: Path, after_s: float = 0.0) -> Iterator[tuple[Callable[[], int], Path]]:
+    """A process that reads the pipe once it is told so, after that time; yields what tells it, and
+    a file that it makes before."""
     mark = path.with_suffix(".read")
-    code = f"import sys, time; time.sleep({after_s}); "
-    code += "file = open(sys.argv[1]); open(sys.argv[2], 'w').close(); file.read()"
-    with subprocess.Popen([sys.executable, "-c", code, str(path), str(mark)]) as process:
+    code = f"import sys, time; sys.stdin.read(1); time.sleep({after_s}); "
+    code += "open(sys.argv[2], 'w').close(); open(sys.argv[1]).read()"
+    command = [sys.executable, "-c", code, str(path), str(mark)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
         try:
-            yield mark.exists
+            yield partial(os.write, process.stdin.fileno(), b"x"), mark
         finally:
             process.kill()
 
@@ -141,30 +145,33 @@ def reader(path: Path, after_s: float) -> Iterator[Callable[[], bool]]:
 @pytest.mark.usefixtures("adaptive")
 def test_no_flush_waits_for_the_start_of_a_helper(stuck: Path) -> None:
     x = operand()
-    with reader(stuck, 1.5) as started:
+    with reader(stuck) as (start, started):
         want = np.asarray(x) * 3.0 - 2.0
         for _ in range(5):  # starts one, and asks it
             assert np.array_equal(npaccel.evaluate(x * 3.0 - 2.0), want)
         helper = this_process.engine.tiers.helper
-        assert helper is not None and helper.busy and not started()
+        assert helper is not None and helper.busy and not started.exists()
+        start()
         until(lambda: runs_a_kernel(lambda: x * 3.0 - 2.0))  # what was asked meanwhile was kept
         assert helper.pid and helper.restarts == 0
 
 
 def test_a_fork_waits_for_the_start_of_a_helper(stuck: Path) -> None:
     """Or the child had ends of the helper's pipes, which would then never end for the helper."""
-    before = set(os.listdir("/proc/self/fd"))
     helper = Helper(npaccel.config.helper_environment(), "another")
-    with reader(stuck, 0.3) as started:
+    with reader(stuck, 0.3) as (start, started):
+        before = set(os.listdir("/proc/self/fd"))
         helper.start()
+        start()
         child = os.fork()
         if child == 0:
             left = set(os.listdir("/proc/self/fd")) - before
             os._exit(0 if helper.pid == 0 and not left else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and started()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert started.exists()
         assert len(set(os.listdir("/proc/self/fd")) - before) == 2
         helper.stop()
-    assert set(os.listdir("/proc/self/fd")) == before
+        assert set(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_helper_gets_our_environment_but_for_our_settings(monkeypatch, tmp_path: Path) -> None:
