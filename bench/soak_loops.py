@@ -24,9 +24,9 @@ import concurrent.futures
 import ctypes
 import faulthandler
 import io
-import multiprocessing
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 import threading
@@ -43,7 +43,10 @@ import numpy as np
 import npaccel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "runtime"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import loops
+
+from tests.dispatch.small.comparison import bits
 
 MAKERS = (
     "np.zeros({n})",
@@ -289,13 +292,21 @@ def outcome(code: Any, **more: Any) -> list[Any]:
     shown = []
     for value in returned:
         promised = isinstance(value, concurrent.futures.Future)
-        found = value.result(60) if promised else value
-        if isinstance(found, np.ndarray):
-            plain = np.asarray(found)
-            shown.append((plain.dtype.str, plain.shape, plain.tobytes()))
-        else:
-            shown.append(repr(found))
+        shown.append(comparable(value.result(60) if promised else value))
     return shown
+
+
+def comparable(value: Any) -> Any:
+    """An array's dtype, shape and bits, but for those of a NaN; a text of anything else."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    plain = np.array(value)
+    if plain.dtype.names:  # what lies between the fields is no value
+        return plain.dtype.descr, repr(plain.tolist())
+    if plain.dtype.kind in "fc":
+        for part in (plain.real, plain.imag) if plain.dtype.kind == "c" else (plain,):
+            part[np.isnan(part)] = np.nan
+    return plain.dtype.str, plain.shape, bits(plain)
 
 
 def differences(seed: int) -> str:
@@ -322,24 +333,41 @@ def told(seed: int, turn: int, found: list[Any], expected: list[Any], text: str)
     )
 
 
-def work(job: tuple[int, int, argparse.Namespace]) -> tuple[int, list[str], dict[str, int]]:
-    """Programs first, first + 1 ... of a process."""
-    first, count, options = job
+def work(options: argparse.Namespace) -> int:
+    """The programs, in this process."""
     faulthandler.enable()
     npaccel.config.threshold = options.threshold
     npaccel.config.backend = options.backend
     npaccel.config.check = options.check
-    wrong = []
-    for seed in range(first, first + count):
+    wrong = 0
+    for seed in range(options.seed, options.seed + options.programs):
         npaccel.config.tiering = ("adaptive", "eager", "off")[seed % 3]
+        print(seed, file=sys.stderr, flush=True)
         try:
             text = differences(seed)
         except Exception:
             text = f"program {seed}: {traceback.format_exc()}"
         if text:
-            wrong.append(text)
+            wrong += 1
+            print(text, flush=True)
     counts = npaccel.stats()
-    return count, wrong, {k: counts[k] for k in COUNTS}
+    print({k: counts[k] for k in COUNTS}, flush=True)
+    return WRONG if wrong else 0
+
+
+PART, WRONG = 100, 7
+
+
+def part(first: int, count: int, options: argparse.Namespace) -> tuple[int, str]:
+    """Programs first, first + 1 ... in a process of their own, of which a crash is told."""
+    command = [sys.executable, "-P", sys.argv[0], "--alone", "--seed", str(first)]
+    command += ["--programs", str(count), "--threshold", str(options.threshold)]
+    command += ["--backend", options.backend, "--check", options.check]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = done.stdout
+    if done.returncode not in (0, WRONG):
+        said += f"programs from {first} on: ended with {done.returncode}: {done.stderr[-9000:]}"
+    return done.returncode, said
 
 
 def main() -> int:
@@ -351,29 +379,25 @@ def main() -> int:
     parser.add_argument("--threshold", type=int, default=4096, help="bytes, see npaccel.config")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--show", type=int, help="print the program of that seed, and end")
+    parser.add_argument("--alone", action="store_true", help="in this process")
     options = parser.parse_args()
     if options.show is not None:
         print(Program(options.show).program())
         return 0
-    part = 100
-    jobs = [
-        (first, min(part, options.seed + options.programs - first), options)
-        for first in range(options.seed, options.seed + options.programs, part)
-    ]
+    if options.alone:
+        return work(options)
     begin, done, failures = time.monotonic(), 0, 0
-    totals: dict[str, int] = {}
-    context = multiprocessing.get_context("spawn")
-    # A process per part: one that crashes is noticed, and the others go on.
-    with context.Pool(options.processes, maxtasksperchild=1) as pool:
-        for count, wrong, counts in pool.imap_unordered(work, jobs):
-            done += count
-            failures += len(wrong)
-            for text in wrong:
-                print(text, flush=True)
-            totals = {k: totals.get(k, 0) + v for k, v in counts.items()}
-            if done % 1000 < part:
-                print(f"{done} programs, {failures} wrong, {time.monotonic() - begin:.0f} s")
-    print(f"{done} programs on {options.backend}, {failures} wrong;", totals)
+    end = options.seed + options.programs
+    with concurrent.futures.ThreadPoolExecutor(options.processes) as pool:
+        firsts = range(options.seed, end, PART)
+        jobs = [pool.submit(part, k, min(PART, end - k), options) for k in firsts]
+        for job in concurrent.futures.as_completed(jobs):
+            code, said = job.result()
+            done += PART
+            failures += code != 0
+            print(said, end="")
+            print(f"{done} programs, {failures} parts wrong, {time.monotonic() - begin:.0f} s")
+            sys.stdout.flush()
     return 1 if failures else 0
 
 

@@ -215,7 +215,10 @@ def call_rule(
 
 
 def why_no_rule(
-    ufunc: np.ufunc, inputs: tuple[Operand, ...], outs: tuple[Dtype | None, ...]
+    ufunc: np.ufunc,
+    inputs: tuple[Operand, ...],
+    outs: tuple[Dtype | None, ...],
+    signature: tuple[Any, ...] | str | None,
 ) -> str:
     """Why `call_rule` gave none for these, in a few words."""
     if ufunc in SPECIAL.ufuncs:
@@ -230,6 +233,8 @@ def why_no_rule(
             return f"dtype {dtype} has no kernel"
     if any(dtype.kind == "c" for dtype in dtypes) and any(o is not None for o in outs):
         return "NumPy warns where imaginary parts are discarded"
+    if signature is not None:
+        return "the dtype asked for has no loop, or NumPy casts to it and warns in ways of its own"
     words = (t.name if isinstance(t, np.dtype) else t.__name__ for t in inputs)
     return f"no loop for {', '.join(words)}"
 
@@ -258,15 +263,13 @@ def _call_rule(
     given = [_dtype_of(operand) for operand in (*inputs, *outs)]
     if not all(dtype is None or recordable(dtype) for dtype in given):
         return None
-    casts_in = zip(given[: ufunc.nin], loop[: ufunc.nin], strict=True)
-    casts_out = zip(loop[ufunc.nin :], given[ufunc.nin :], strict=True)
-    lossy = False
-    for old, new in (*casts_in, *casts_out):
-        if old is None or new is None:
-            continue
-        if old.kind == "c" and new.kind not in "bc":
-            return None  # ComplexWarning
-        lossy = lossy or warns_on_cast(old, new)
+    casts_in = _casts(given[: ufunc.nin], loop[: ufunc.nin])
+    casts_out = _casts(loop[ufunc.nin :], given[ufunc.nin :])
+    if any(old.kind == "c" and new.kind not in "bc" for old, new in casts_in + casts_out):
+        return None  # ComplexWarning
+    if any(warns_on_cast(old, new) for old, new in casts_in):
+        return None  # NumPy warns of the cast, or of the operation, or not at all, by the size
+    lossy = any(warns_on_cast(old, new) for old, new in casts_out)
     return _native.rule(
         ufunc.__name__,
         int(Kind.MAP),
@@ -277,6 +280,11 @@ def _call_rule(
         value_in_key=ufunc.__name__ in VALUED,
         may_warn=lossy or _may_warn(ufunc, loop),
     )
+
+
+def _casts(old: Sequence[Dtype | None], new: Sequence[Dtype | None]) -> list[tuple[Dtype, Dtype]]:
+    pairs = zip(old, new, strict=True)
+    return [(x, y) for x, y in pairs if x is not None and y is not None]
 
 
 def _dtype_of(operand: Operand | None) -> Dtype | None:
@@ -313,7 +321,9 @@ def fold_rule(
         return None
     if array.kind == "c" and loop[1].kind not in "bc":
         return None
-    warns = warns_on_cast(array, loop[1]) or _may_warn(ufunc, loop)
+    warns, lossy = _may_warn(ufunc, loop), warns_on_cast(array, loop[1])
+    if lossy and not warns:
+        return None  # NumPy warns of the cast itself
     return _native.rule(
         ufunc.__name__, int(kind), ufunc, (loop[1], loop[2]), (loop[2],), 1, may_warn=warns
     )

@@ -84,9 +84,10 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
     check_errstate()
     out_types = tuple(None if x is None else x.dtype for x in outs or (None,) * ufunc.nout)
     casting = kwargs.get("casting", "same_kind")
-    rule = call_rule(ufunc, types, out_types, _signature(ufunc, kwargs), casting)
+    signature = _signature(ufunc, kwargs)
+    rule = call_rule(ufunc, types, out_types, signature, casting)
     if rule is None:
-        raise NotRecorded(why_no_rule(ufunc, types, out_types))
+        raise NotRecorded(why_no_rule(ufunc, types, out_types, signature))
     if mask is not None and _reads_outs(out_types, rule.loop[ufunc.nin :]):
         raise NotRecorded("where, and NumPy casts what is in out")
     shape = broadcast(*inputs, *(() if mask is None else (mask,)))

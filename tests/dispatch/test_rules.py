@@ -81,9 +81,10 @@ def test_casts_to_outputs_follow_numpy() -> None:
 
 
 def test_dtype_argument() -> None:
-    made = call_rule(np.add, (d("d"), d("d")), (None,), (None, None, d("f")))
+    made = call_rule(np.add, (d("f"), d("f")), (None,), (None, None, d("d")))
     assert made is not None
-    assert made.loop == ("f4", "f4", "f4")
+    assert made.loop == ("f8", "f8", "f8")
+    assert call_rule(np.add, (d("d"), d("d")), (None,), (None, None, d("f"))) is None
     assert call_rule(np.add, (d("d"), d("d")), (None,), (None, None, d("l"))) is None
 
 

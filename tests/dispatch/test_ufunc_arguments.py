@@ -292,6 +292,23 @@ def test_a_mask_warns_of_what_is_in_the_output(value: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("n", [40, 9000])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.add(x, x, dtype="f"),
+        lambda x: np.negative(x, dtype="f"),
+        lambda x: np.maximum.reduce(x.reshape(4, -1), axis=0, dtype="f"),
+        lambda x: np.add.reduce(x, dtype="f"),
+    ],
+)
+def test_what_operands_lose_is_warned_of_as_numpy_does(call: Any, n: int) -> None:
+    """Of up to 8192 elements as of a cast, of more as of the operation, if that may warn."""
+    check(call, lambda: (np.arange(n) * 1e300,))
+    with npaccel.accelerate():
+        check(lambda: call(np.full(n, 1e300)), tuple)
+
+
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("ufunc", [np.power, np.float_power, np.fmod, np.remainder, np.arctan2])
 def test_warnings_of_pairs_of_special_values(

@@ -263,7 +263,9 @@ class Execution:
     def _map_operand(self, position: int, op: Op, call: _Call) -> Expr:
         """The operand in the loop's dtype; notes whether the result follows from it."""
         value, source = self._operand(position, call)
-        operand = self._cast(value, call.request.loop[position], call)
+        dtype, given = call.request.loop[position], call.request.inputs[position]
+        scalar = isinstance(given, ScalarOperand)  # of which NumPy has warned
+        operand = value.convert(dtype) if scalar else self._cast(value, dtype, call)
         follows = position < len(op.propagates) and op.propagates[position]
         floats = value.dtype[0] in FLOATING and operand.dtype[0] in FLOATING
         if source is not None and follows and floats and call.request.mask is None:
@@ -310,8 +312,6 @@ class Execution:
             return value
         op = find("copy", (value.dtype, dtype))
         assert op is not None
-        if value.op is Core.SCALAR:
-            return value.convert(dtype)
         (result,) = self._apply(op, (value,), call)
         return result
 
