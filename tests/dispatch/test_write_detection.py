@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import pickle
 import threading
 from typing import Any
 
@@ -108,6 +109,20 @@ def test_blocks_anywhere_in_a_page(offset: int) -> None:
         part = wrap(a)[BIG // 2 + offset : BIG + offset]
         y = part + 1.0
         a[BIG // 2 + offset] = a[BIG + offset - 1] = -7.0
+        return [y, a]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("write", [scatter, through_pointer, lambda a: a[:8].fill(-1.0)])
+def test_what_was_unpickled_may_be_written(write: Write) -> None:
+    """NumPy lets it show the bytes that were read, and write them."""
+
+    def program(wrap: Wrap) -> list[Array]:
+        a = pickle.loads(pickle.dumps(np.arange(float(BIG))))
+        assert isinstance(a.base, bytes)
+        y = wrap(a) * 2.0
+        write(a)
         return [y, a]
 
     agree(program)

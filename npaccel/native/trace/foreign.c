@@ -142,7 +142,9 @@ static npa_buffer *new_buffer(PyArrayObject *root, char *low, char *high)
     if (b != NULL) {
         b->base = low, b->size = (size_t)(high - low), b->index = -1;
         b->owner = Py_NewRef((PyObject *)root);
-        b->constant = PyArray_BASE(root) != NULL && PyBytes_CheckExact(PyArray_BASE(root));
+        /* What was unpickled shows bytes, too, and writes them */
+        b->constant = PyArray_BASE(root) != NULL && PyBytes_CheckExact(PyArray_BASE(root)) &&
+                      !PyArray_ISWRITEABLE(root);
         b->watch = npa_guard_on && b->size > SMALL ? watch_of(root, low, high) : NULL;
     }
     return b;
