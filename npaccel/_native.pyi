@@ -108,6 +108,10 @@ def scan(
 ) -> Any:
     """Record a SCAN (accumulate)."""
 
+def product(name: str, a: Any, b: Any, /) -> Any:
+    """What NumPy's ``dot``, ``inner`` or ``vdot`` gives of arrays some of which wait, or were seen
+    by nobody; they stay hidden. None: of others, or of what only NumPy multiplies."""
+
 def iota(rule: Rule, n: int, start: object, step: object, /) -> Any:
     """Record a 1-d generator of the rule's result dtype."""
 

@@ -293,6 +293,21 @@ def _empty_of_shape(prototype: Array, dtype: np.dtype[Any], order: str, shape: A
     return fresh(shape, dtype)
 
 
+def _product(name: str, function: Function) -> None:
+    def product(a: Any, b: Any, /, *out: Any, **more: Any) -> Any:
+        result = None if out or more else _native.product(name, a, b)
+        if result is None:
+            raise NotRecorded("matrix product")
+        return result
+
+    implements(function)(product)
+
+
+_product("dot", np.dot)
+_product("inner", np.inner)
+_product("vdot", np.vdot)
+
+
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """Record a copy; an npaccel array whatever `subok`, for it is an ndarray to every caller."""

@@ -27,10 +27,16 @@ PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *arg
 
 /* A generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* np.dot(a, b), a.dot(b) of matrices or vectors of integers, which is their matmul */
-PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                  PyObject *names);
+/* integer_products.c: np.dot(a, b), a.dot(b) of matrices or vectors of integers, which is their
+ * matmul */
+npa_own npa_dot_integers;
 PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */
+
+/* --------------------------------------------------------------------------------------- blas.c */
+
+npa_own npa_dot, npa_inner, npa_vdot;
+/* a @ b, some of which wait or were seen by nobody. NULL, perhaps without error: NumPy's to do. */
+PyObject *npa_matmul_unseen(PyObject *const *args);
 
 /* ------------------------------------------------------------------------------------- search.c */
 

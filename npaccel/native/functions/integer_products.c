@@ -58,7 +58,8 @@ PyObject *npa_multiply_vector(PyUFuncObject *u, PyObject *const *args)
     return shown;
 }
 
-PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_dot_integers(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names)
 {
     (void)what;
     bool method = self != NULL && PyArray_Check(self);

@@ -505,12 +505,9 @@ static bool any_home(const job *j)
     return any;
 }
 
-PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject *const *args,
+                             Py_ssize_t n, PyObject *names)
 {
-    enum npa_rows_kind kind = npa_rows_kind_of(u);
-    if (kind == NPA_ROWS_PRODUCT && n == 2 && names == NULL && npa_has_vector(args)) {
-        return npa_multiply_vector(u, args);
-    }
     if (kind == NPA_ROWS_OTHER || !has_rows(u, kind, args, n) || npa_here != NULL) {
         return NULL;
     }
@@ -545,4 +542,15 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
     }
     good = good && (out != NULL || in_order(&j)) && make_results(&j);
     return results(&j, good && run_rows(&j, r, how, ns));
+}
+
+PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    enum npa_rows_kind kind = npa_rows_kind_of(u);
+    bool product = kind == NPA_ROWS_PRODUCT && n == 2 && names == NULL;
+    if (product && npa_has_vector(args)) {
+        return npa_multiply_vector(u, args);
+    }
+    PyObject *made = product ? npa_matmul_unseen(args) : NULL;
+    return made != NULL || PyErr_Occurred() ? made : run_by_rows(u, kind, args, n, names);
 }

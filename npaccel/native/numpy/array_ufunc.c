@@ -30,7 +30,14 @@ static PyObject *ufunc_slowly(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize_t n,
                                  PyObject *names)
 {
-    PyObject *method = PyObject_GetAttr(args[0], args[1]), *result = NULL;
+    bool call = PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0;
+    bool rows = call && PyObject_TypeCheck(args[0], &PyUFunc_Type) &&
+                ((PyUFuncObject *)args[0])->core_enabled;
+    PyObject *result = rows ? npa_rows((PyUFuncObject *)args[0], args + 2, n - 2, names) : NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
+    }
+    PyObject *method = PyObject_GetAttr(args[0], args[1]);
     if (method == NULL) {
         return NULL;
     }
@@ -50,7 +57,7 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
             status = status > 1 ? npa_direct_call(method, args + 2, n - 2, names, 0, NPA_ANY_SIZE,
                                                   true, &result)
                                 : status;
-        } else if (PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0) {
+        } else if (call) {
             status = npa_out_call(args[0], args + 2, n - 2, names, &result);
         }
         npa_now(before);

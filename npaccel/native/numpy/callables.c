@@ -14,67 +14,6 @@ typedef struct {
     PyObject *tuple, *dict; /* of the other kind */
 } call;
 
-static int number_of_ufunc(PyObject *ufunc)
-{
-    int i = 0;
-    while (i < npa_nufuncs && (PyObject *)npa_ufuncs[i] != ufunc) {
-        i++;
-    }
-    return i;
-}
-
-static PyObject *reduce_stretches(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
-                                  PyObject *names)
-{
-    (void)what;
-    int i = number_of_ufunc(ufunc);
-    return i < npa_nufuncs ? npa_reduceat(npa_ufuncs[i], npa_ufunc_exact[i], args, n, names) : NULL;
-}
-
-/* ufunc.at of rows, and of elements. */
-static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
-                         PyObject *names)
-{
-    (void)what;
-    int i = number_of_ufunc(ufunc);
-    bool common = i < npa_nufuncs && n == 3 && names == NULL;
-    int status = !common ? 0
-                 : npa_at_rows(npa_ufuncs[i], npa_ufunc_exact[i], args)
-                     ? 1
-                     : npa_at_elements(npa_ufuncs[i], args);
-    return status > 0 ? Py_NewRef(Py_None) : NULL;
-}
-
-/* What is done here as NumPy does it, but faster. */
-static const struct { const char *name; npa_own *run; } own[] = {
-    {"ufunc.at", scatter}, {"ufunc.reduceat", reduce_stretches}, {"ndarray.put", npa_put_flat},
-    {"interp", npa_interp}, {"ndarray.searchsorted", npa_search}, {"dot", npa_dot},
-    {"ndarray.sort", npa_sort}, {"ndarray.argsort", npa_argsort_parts}, {"ndarray.dot", npa_dot},
-    {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts},
-    {"bincount", npa_bincount}, {"ndarray.nonzero", npa_nonzero}, {"where", npa_where},
-    {"correlate", npa_correlate}, {"correlate2", npa_correlate2},
-    {"Generator.shuffle", npa_shuffle}, {"RandomState.shuffle", npa_shuffle},
-    {"Generator.bytes", npa_random_bytes}, {"RandomState.bytes", npa_random_bytes}};
-
-void npa_find_own(target *t)
-{
-    const char *name = PyUnicode_AsUTF8(t->name);
-    if (name == NULL) {
-        PyErr_Clear();
-        return;
-    }
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        t->own = strcmp(name, own[i].name) == 0 ? own[i].run : t->own;
-    }
-    t->what = npa_draws_method(name);
-    t->lone = -1;
-    if (t->what != NULL) {
-        t->own = npa_draws, t->lone = npa_draws_before_size(t->what);
-    } else if (t->kind == (METH_FASTCALL | METH_KEYWORDS)) {
-        t->what = (void *)(uintptr_t)t->original;
-    }
-}
-
 bool npa_did_own; /* the latest call */
 
 static PyObject *done_here(const call *c)
@@ -118,7 +57,11 @@ static PyObject *in_numpy(const call *c)
 static PyObject *counted(const call *c, PyObject *reason)
 {
     const target *t = c->t;
-    PyObject *result = NULL;
+    PyObject *result = t->unseen ? done_here(c) : NULL;
+    npa_did_own = result != NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
+    }
     if ((t->method && PyArray_Check(c->self) && npa_waiting() &&
          npa_touch((PyArrayObject *)c->self, t->writes) < 0) ||
         npa_settle_all(c->args, c->n, t->writes, true) < 0) {

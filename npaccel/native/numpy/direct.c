@@ -5,6 +5,7 @@
 #include "numpy/aside.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST = 32 };
@@ -175,6 +176,7 @@ typedef struct {
     vectorcallfunc call;
     PyObject *original, *slow;
     const npa_small_function *small; /* `original` on small arrays; or NULL */
+    npa_own *own;                    /* on what need not be shown for it; or NULL */
     int work, writes, moves; /* moves: the result has the same bits, whoever computes it */
 } direct_method;
 
@@ -283,6 +285,10 @@ static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
     int status = npa_aside_function(m->small, args, n, names, result);
+    if (status == 0 && m->own != NULL) {
+        *result = m->own(NULL, args[0], args + 1, n - 1, names);
+        status = *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+    }
     if (status != 0) {
         return status;
     }
@@ -368,6 +374,7 @@ PyObject *npa_direct_new(PyObject *module, PyObject *args)
     (void)module;
     PyObject *original, *slow;
     int work = ALL, writes = 0, moves = 0;
+    char name[64];
     if (!PyArg_ParseTuple(args, "OO|ipp", &original, &slow, &work, &writes, &moves)) {
         return NULL;
     }
@@ -377,6 +384,8 @@ PyObject *npa_direct_new(PyObject *module, PyObject *args)
         m->original = Py_NewRef(original), m->slow = Py_NewRef(slow);
         m->work = work, m->writes = writes, m->moves = moves;
         m->small = npa_aside_find_method(original);
+        snprintf(name, sizeof name, "ndarray.%s", name_of(original));
+        m->own = npa_own_of_unseen(name);
     }
     if (PyErr_Occurred()) {
         Py_CLEAR(m);

@@ -118,13 +118,14 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
 {
     int64_t shape[NPA_MAX_DIMS], in[NPA_MAX_DIMS], out[NPA_MAX_DIMS];
     int ndim = PyArray_NDIM(a), state = npa_errstate_of(rule);
-    bool own = npa_buffer_of(a) != NULL;
+    PyArrayObject *made;
+    npa_opened o = {.at = {PyArray_BYTES(a)}};
     if (state < 0 || npa_check_mode || npa_copies_exist() || PyArray_SIZE(a) == 0 ||
-        (own && npa_touch(a, false) < 0)) {
+        (made = new_folded(rule, a, axes, keepdims)) == NULL) {
         return NULL;
     }
-    PyArrayObject *made = new_folded(rule, a, axes, keepdims);
-    if (made == NULL) {
+    if (npa_buffer_of(a) != NULL && npa_open(&o, &a, 1, 0) < 0) {
+        Py_DECREF(made);
         return NULL;
     }
     for (int i = 0, k = 0; i < ndim; i++) {
@@ -141,13 +142,12 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
                       .shape = shape,
                       .in_step = in,
                       .out_step = out,
-                      .in = PyArray_DATA(a),
+                      .in = o.at[0],
                       .out = PyArray_DATA(made)};
-    PyThreadState *mine = own ? NULL : PyEval_SaveThread(); /* else it might be hidden meanwhile */
+    PyThreadState *mine = PyEval_SaveThread();
     int kinds = npa_fold(&of);
-    if (mine != NULL) {
-        PyEval_RestoreThread(mine);
-    }
+    npa_close(&o); /* nobody waits for the GIL with the lock */
+    PyEval_RestoreThread(mine);
     if (kinds < 0 || (kinds & asked_kinds(state))) {
         Py_CLEAR(made); /* recorded, it says so at its line */
     }

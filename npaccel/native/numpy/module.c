@@ -317,6 +317,7 @@ static PyMethodDef methods[] = {
     {"map", KEYWORDS(npa_py_map), METH_VARARGS | METH_KEYWORDS, NPA_DOC_map},
     {"reduce", KEYWORDS(npa_py_reduce), METH_VARARGS | METH_KEYWORDS, NPA_DOC_reduce},
     {"scan", KEYWORDS(npa_py_scan), METH_VARARGS | METH_KEYWORDS, NPA_DOC_scan},
+    {"product", KEYWORDS(npa_product_py), METH_FASTCALL, NPA_DOC_product},
     {"iota", npa_py_iota, METH_VARARGS, NPA_DOC_iota},
     {"gather", npa_py_gather, METH_VARARGS, NPA_DOC_gather},
     {"index_bounds", npa_py_index_bounds, METH_VARARGS, NPA_DOC_index_bounds},

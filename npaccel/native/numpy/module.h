@@ -9,6 +9,7 @@
 PyObject *npa_py_map(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *npa_py_reduce(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *npa_py_scan(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *npa_product_py(PyObject *module, PyObject *const *args, Py_ssize_t n); /* own.c */
 PyObject *npa_py_iota(PyObject *self, PyObject *args);
 PyObject *npa_py_gather(PyObject *self, PyObject *args);
 PyObject *npa_py_index_bounds(PyObject *self, PyObject *args);

@@ -100,6 +100,11 @@ size_t npa_most_whole(PyObject *function, PyObject *names);
 /* Or NULL */
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all);
 
+/* --------------------------------------------------------------------------------------- own.c */
+
+/* How a function or method is done on arrays that need not be shown for it; or NULL */
+npa_own *npa_own_of_unseen(const char *name);
+
 /* -------------------------------------------------------------------------------------- prove.c */
 
 PyObject *npa_prove(PyObject *module, PyObject *ufunc);

@@ -37,6 +37,7 @@ typedef struct {
     bool method, writes, copies, on_array; /* copies: unless it is told not to */
     bool moves;             /* its result has the same bits, whoever computes it */
     npa_own *own;           /* how it is done here; NULL: by NumPy */
+    bool unseen;            /* by that, what it reads need not be shown */
     void *what;             /* for that */
     Py_ssize_t lone;        /* so many numbers, at most, ask for one number; -1: nothing does */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
@@ -145,7 +146,7 @@ PyObject *npa_real_ufunc_stub(PyObject *self, PyObject *const *args, size_t narg
 
 extern bool npa_did_own; /* the latest call was done here */
 extern const PyCFunction npa_stubs[NPA_MOST_TARGETS][4]; /* by calling convention */
-void npa_find_own(target *t);
+void npa_find_own(target *t); /* own.c */
 PyObject *npa_adopted_each(PyObject *result);
 /* Where a function's index is, or is to be. */
 uint8_t *npa_whole_place(PyObject *function);

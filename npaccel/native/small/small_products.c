@@ -40,14 +40,7 @@ bool npa_multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
 
 /* ------------------------------------------------------------------------------------- matrices */
 
-/* What NumPy's loop of matmul is handed: rows, terms, columns; of each operand a step from one
- * product to the next, and two within. NumPy has steps of 0 along axes of one element. */
-typedef struct {
-    npy_intp extents[4], steps[9];
-    char *args[3];
-    npy_intp shape[3];
-    int ndim;
-} product;
+typedef npa_product product;
 enum { COUNT, ROWS, TERMS, COLUMNS }; /* of extents */
 
 PyUFuncObject *npa_matmul;
@@ -55,8 +48,12 @@ PyUFuncObject *npa_matmul;
 static bool can_multiply(PyArrayObject *a)
 {
     return npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) && PyArray_NDIM(a) >= 1 &&
-           PyArray_NDIM(a) <= 3 && PyArray_SIZE(a) > 0 &&
-           !npa_small_is_large((size_t)PyArray_NBYTES(a)) && !(npa_waiting() && npa_is_pending(a));
+           PyArray_NDIM(a) <= 3 && PyArray_SIZE(a) > 0;
+}
+
+static bool is_here(PyArrayObject *a)
+{
+    return !npa_small_is_large((size_t)PyArray_NBYTES(a)) && !(npa_waiting() && npa_is_pending(a));
 }
 
 /* A vector is one row where it comes first, and one column where it comes last. */
@@ -96,19 +93,30 @@ static void find_shape(product *p, const PyArrayObject *a, const PyArrayObject *
     }
 }
 
+bool npa_find_product(product *p, PyArrayObject *a, PyArrayObject *b)
+{
+    *p = (product){.extents = {1}};
+    if (npa_matmul == NULL || !npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(b)) ||
+        !can_multiply(a) || !can_multiply(b) || !find_operand(p, 0, a) || !find_operand(p, 1, b)) {
+        return false;
+    }
+    find_shape(p, a, b);
+    return true;
+}
+
 /* Products of numbers that take as long as handing over the lock, or waking threads */
 enum { WORTH = 1 << 15 };
 
-static npy_intp work(const product *p)
+npy_intp npa_product_work(const product *p)
 {
     return p->extents[COUNT] * p->extents[ROWS] * p->extents[TERMS] * p->extents[COLUMNS];
 }
 
-static bool run_loop(product *p, const npa_way *w, PyArrayObject *to)
+bool npa_run_product(product *p, const npa_way *w, PyArray_Descr *descr, char *to)
 {
-    int type = PyArray_TYPE(to);
-    npy_intp size = PyArray_ITEMSIZE(to);
-    p->args[2] = PyArray_DATA(to);
+    int type = descr->type_num;
+    npy_intp size = PyDataType_ELSIZE(descr);
+    p->args[2] = to;
     p->steps[2] = p->extents[COUNT] != 1 ? p->extents[ROWS] * p->extents[COLUMNS] * size : 0;
     p->steps[7] = p->extents[ROWS] != 1 ? p->extents[COLUMNS] * size : 0;
     p->steps[8] = p->extents[COLUMNS] != 1 ? size : 0;
@@ -123,26 +131,18 @@ static bool run_loop(product *p, const npa_way *w, PyArrayObject *to)
                               p->steps + 3);
         return true;
     }
-    bool alone = work(p) <= WORTH || npa_alone();
-    PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
     npa_clear_errors();
     w->loop(p->args, p->extents, p->steps, w->data);
-    if (mine != NULL) {
-        PyEval_RestoreThread(mine);
-    }
     return !npa_seen_errors();
 }
 
 static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
 {
-    product p = {.extents = {1}};
-    if (npa_matmul == NULL || !npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(b)) ||
-        !can_multiply(a) ||
-        !can_multiply(b) || !find_operand(&p, 0, a) || !find_operand(&p, 1, b) ||
-        (p.extents[COUNT] > 1 && work(&p) > WORTH)) {
+    product p;
+    if (!is_here(a) || !is_here(b) || !npa_find_product(&p, a, b) ||
+        (p.extents[COUNT] > 1 && npa_product_work(&p) > WORTH)) {
         return NULL; /* many are multiplied on all threads, see rows.c */
     }
-    find_shape(&p, a, b);
     /* Another thread may have its place for another way */
     const npa_way way = *npa_find_way(npa_matmul, PyArray_TYPE(a), NPA_INEXACT);
     size_t bytes =
@@ -150,7 +150,16 @@ static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
     PyArrayObject *made = way.loop != NULL && p.ndim > 0 && !npa_small_is_large(bytes)
                               ? npa_small_new(PyArray_DESCR(a), p.ndim, p.shape)
                               : NULL;
-    if (made != NULL && !run_loop(&p, &way, made)) {
+    if (made == NULL) {
+        return NULL;
+    }
+    bool alone = npa_product_work(&p) <= WORTH || npa_alone();
+    PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
+    bool good = npa_run_product(&p, &way, PyArray_DESCR(a), PyArray_DATA(made));
+    if (mine != NULL) {
+        PyEval_RestoreThread(mine);
+    }
+    if (!good) {
         Py_CLEAR(made);
     }
     return (PyObject *)made;

@@ -169,6 +169,20 @@ PyObject *npa_small_matmul(PyObject *a, PyObject *b);
 /* The product of two vectors of one type, by the function that NumPy calls for it, perhaps
  * BLAS's. */
 bool npa_multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to);
+/* What NumPy's loop of matmul is handed: how many products, rows, terms, columns; of each operand a
+ * step from one product to the next, and two within. NumPy has steps of 0 along axes of one
+ * element. */
+typedef struct {
+    npy_intp extents[4], steps[9];
+    char *args[3];
+    npy_intp shape[3]; /* the result's */
+    int ndim;
+} npa_product;
+/* Of arrays of one type whose shapes fit, of up to three dimensions. */
+bool npa_find_product(npa_product *p, PyArrayObject *a, PyArrayObject *b);
+npy_intp npa_product_work(const npa_product *p); /* multiplications */
+/* Into C order at `to`, with or without the GIL. False: it would warn; NumPy does it again. */
+bool npa_run_product(npa_product *p, const npa_way *w, PyArray_Descr *descr, char *to);
 void npa_small_product_ufunc(PyUFuncObject *u); /* perhaps matmul */
 extern PyUFuncObject *npa_matmul;               /* NULL: not redirected */
 

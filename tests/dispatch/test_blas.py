@@ -1,0 +1,183 @@
+"""Products of what waits, or of what nobody has looked at: NumPy's bits, and it stays hidden."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from npaccel.dispatch.fallback import FALLBACKS
+
+from .at_once import seen
+
+pytestmark = pytest.mark.pending
+
+Array = np.ndarray[Any, Any]
+Product = Callable[[Array, Array], Any]
+N = 60_000
+RNG = np.random.default_rng(3)
+TYPES = ["f", "d", "F", "D"]
+VECTORS: dict[str, Product] = {
+    "dot": np.dot,
+    "inner": np.inner,
+    "vdot": np.vdot,
+    "matmul": np.matmul,
+    "operator": lambda a, b: a @ b,
+    "method": lambda a, b: a.dot(b),
+    "norm": lambda a, b: np.linalg.norm(a - b),
+    "steps": lambda a, b: a[::3] @ b[1::3],
+    "backwards": lambda a, b: np.dot(a[::-1], b),
+    "other type": lambda a, b: a @ b.astype("f" if b.dtype.char == "d" else "d"),
+    "lengths": lambda a, b: a @ b[:-1],
+    "one element": lambda a, b: np.dot(a[:1], b[-1:]),
+    "none": lambda a, b: np.dot(a[:0], b[:0]),
+}
+MATRICES: dict[str, Product] = {
+    "dot": lambda a, b: np.dot(a, b.T),
+    "matmul": lambda a, b: np.matmul(a, b.T),
+    "operator": lambda a, b: a @ b.T,
+    "its own transpose": lambda a, b: a @ a.T,
+    "the other way": lambda a, b: a.T @ a,
+    "matrix and vector": lambda a, b: a @ b[0],
+    "vector and matrix": lambda a, b: b[:, 0] @ a,
+    "vdot": np.vdot,
+    "vdot in another order": lambda a, b: np.vdot(a, b.T),
+    "rows apart": lambda a, b: a[::2] @ b[::-2].T,
+    "one row": lambda a, b: a[:1] @ b[:1].T,
+    "many": lambda a, b: a.reshape(4, 50, 300) @ b.reshape(4, 300, 50),
+    "into": lambda a, b: np.matmul(a, b.T, out=np.zeros((200, 200), a.dtype)),
+    "shapes": lambda a, b: a @ b,
+    "empty": lambda a, b: a[:0] @ b.T,
+}
+
+
+def numbers(char: str, shape: tuple[int, ...]) -> Array:
+    made = RNG.normal(size=shape) + (1j * RNG.normal(size=shape) if char in "FD" else 0)
+    return made.astype(char)
+
+
+def wait(a: Array, computed: bool) -> Any:
+    """The same numbers, which wait, or which nobody has looked at."""
+    x = npaccel.asarray(a.copy())
+    x *= x.dtype.type(1)
+    if computed:
+        npaccel.evaluate()
+    return x
+
+
+def hidden(a: Array) -> tuple[Any, int]:
+    """The same numbers, which nobody has looked at, and where they will be seen."""
+    x = npaccel.asarray(a.copy())
+    address = int(x.ctypes.data)
+    x *= x.dtype.type(1)
+    npaccel.evaluate()
+    return x, address
+
+
+@pytest.mark.parametrize("char", TYPES)
+@pytest.mark.parametrize("computed", [False, True], ids=["waits", "hidden"])
+@pytest.mark.parametrize("block", [False, True], ids=["wrapped", "block"])
+def test_bits_are_numpys(char: str, computed: bool, block: bool) -> None:
+    for shape, products in (((N,), VECTORS), ((200, 300), MATRICES)):
+        a, b = numbers(char, shape), numbers(char, shape)
+        for name, product in products.items():
+            if char == "F" and name == "other type":
+                continue
+            expected = seen(lambda product=product, a=a, b=b: product(a, b))
+            x, y = wait(a, computed), wait(b, computed)
+            if block:
+                with npaccel.accelerate():
+                    got = seen(lambda product=product, x=x, y=y: product(x, y))
+            else:
+                got = seen(lambda product=product, x=x, y=y: product(x, y))
+            assert got == expected, (name, char)
+
+
+def shows(address: int) -> bool:
+    before = npaccel.stats()["guard_faults"]
+    ctypes.c_double.from_address(address + 400).value  # noqa: B018
+    return bool(npaccel.stats()["guard_faults"] == before)
+
+
+@pytest.mark.parametrize("block", [False, True], ids=["wrapped", "block"])
+@pytest.mark.parametrize("product", [np.vdot, np.dot, np.matmul, lambda a, b: a.dot(b)])
+def test_what_is_hidden_stays_so(block: bool, product: Product) -> None:
+    (x, first), (y, second) = hidden(numbers("d", (N,))), hidden(numbers("d", (N,)))
+    if block:
+        with npaccel.accelerate():
+            product(x, y)
+    else:
+        product(x, y)
+    assert not shows(first) and not shows(second)
+
+
+def test_a_large_product_waits_for_nobody_to_look_at_it() -> None:
+    a, b = numbers("d", (400, 100)), numbers("d", (100, 400))
+    with npaccel.accelerate():
+        product = wait(a, True) @ wait(b, True)
+        assert isinstance(product, npaccel.Array)
+        product += 1.0
+        assert _native.is_pending(product)
+    assert np.array_equal(np.asarray(product), a @ b + 1.0)
+
+
+def test_full_folds_leave_what_is_hidden_so() -> None:
+    values = numbers("d", (N,))
+    x, address = hidden(values)
+    with npaccel.accelerate():
+        assert x.max() == values.max() and x.min() == values.min()
+    assert not shows(address)
+
+
+def test_they_are_counted_and_timed() -> None:
+    FALLBACKS.clear()
+    x = wait(numbers("d", (N,)), True)
+    with npaccel.accelerate():
+        np.vdot(x, x)
+    ((function, reason, _), calls), *others = FALLBACKS.counts().items()
+    assert (function, reason, calls, others) == ("vdot", "matrix product", 1, [])
+
+
+def test_overflow_is_numpys_to_tell() -> None:
+    a = np.full((200, 300), 1e200)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        expected = a @ a.T
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        x = wait(a, True)
+        got = x @ x.T
+    assert np.array_equal(np.asarray(got), expected)
+    assert [str(w.message) for w in caught] == [str(w.message) for w in told]
+
+
+def test_other_threads_write_what_is_read() -> None:
+    """One thread multiplies what another records and looks at: nobody waits for ever."""
+    a = numbers("d", (300, 200))
+    expected, wrong = a @ a[0, :200], []
+
+    def multiply() -> None:
+        for _ in range(60):
+            x = wait(a, True)
+            if not np.array_equal(np.asarray(x @ x[0, :200]), expected):
+                wrong.append(1)
+
+    def look() -> None:
+        for _ in range(60):
+            y = wait(a, False)
+            if ctypes.c_double.from_address(y.ctypes.data).value != a[0, 0]:
+                wrong.append(2)
+
+    threads = [threading.Thread(target=f) for f in (multiply, look, multiply, look)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads) and wrong == []
