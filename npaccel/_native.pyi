@@ -315,6 +315,16 @@ class Program:
     def review(self, runs: int, seconds: float, /) -> None:
         """Become `due` after so many runs more, and so many seconds more; (0, 0): never."""
 
+    def serve(
+        self, key: bytes, places: bytes, positions: tuple[int, ...], values: bytes, /
+    ) -> bool:
+        """Be found for requests that are like those of `key` but lie elsewhere; Note [Moved].
+
+        places : per array of the kernels, in order, three words of 32 bits: the request and the
+            operand that say where it lies, and whether that it begins with a cache line counts.
+        positions, values : scalars, and their values, for which alone it holds.
+        Returns False where it does not lie where these say."""
+
 class Code:
     """Machine code of a relocatable ELF object, in executable memory; freed with this object.
 

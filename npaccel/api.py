@@ -392,7 +392,7 @@ def stats(reset: bool = False) -> counting.Counts:
         fallbacks : calls handed to NumPy, not recorded; `explain` lists them with their lines.
         reasons : these calls by reason.
         bytes_read, bytes_written : by kernels, what several views of an array share counted once.
-        plan_hits, plan_misses : runs whose program was known, sizes included; runs that needed one.
+        plan_hits, plan_misses : runs whose program was known, sizes and all; runs that needed one.
         plans_moved : of the latter, those for which the plan of other sizes would do.
         traces : programs that are known now.
         guard_faults : reads of a pending array's memory that came unannounced.

@@ -91,7 +91,8 @@ static bool find_clashes(npa_chain *c, int k)
     return true;
 }
 
-static bool make_kernel(npa_chain_kernel *k, const step *s, npa_chain_use *uses)
+static bool make_kernel(npa_chain_kernel *k, const step *s, const npa_queue *q,
+                        npa_chain_use *uses)
 {
     if (s->request >= 0 || s->device != NULL || s->owner != 0 || s->finish != NULL ||
         s->nwraps > 0 || s->nuses != s->narrays || s->narrays == 0) {
@@ -117,7 +118,7 @@ static bool make_kernel(npa_chain_kernel *k, const step *s, npa_chain_use *uses)
     for (int i = 0; i < s->narrays; i++) {
         const patch *p = &s->patches[i];
         npa_chain_use *u = &uses[i];
-        u->buffer = p->a, u->base = p->b, u->strides = s->words + p->word + 1;
+        u->buffer = p->a, u->base = npa_patch_offset(p, q), u->strides = s->words + p->word + 1;
         u->written = s->uses[i] & 1;
         reach(k, u, s->uses[i] >> 1);
         if (u->ordered && u->end - u->first > size && u->end - u->first > 0) {
@@ -156,7 +157,7 @@ static void gather(npa_chain *c, const step *steps, int nsteps, npa_queue *q)
     npa_chain_use *uses = c->uses;
     for (c->n = 0; c->n < nsteps && c->n < NPA_LONGEST_CHAIN; c->n++) {
         npa_chain_kernel *k = &c->kernels[c->n];
-        if (!make_kernel(k, &steps[c->n], uses) || (given_back && touches_new(c, k, q)) ||
+        if (!make_kernel(k, &steps[c->n], q, uses) || (given_back && touches_new(c, k, q)) ||
             !find_clashes(c, c->n)) {
             break;
         }

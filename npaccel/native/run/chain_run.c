@@ -49,7 +49,7 @@ static void move_window(npa_chain *c, int64_t *words, int b, int64_t *moved, int
         for (int i = 0; i < s->narrays; i++) {
             const patch *p = &s->patches[i];
             if (p->a == b) {
-                base = (char *)(intptr_t)(w[p->word] - p->b);
+                base = (char *)(intptr_t)(w[p->word] - c->kernels[k].uses[i].base);
                 w[p->word] += by;
             }
         }

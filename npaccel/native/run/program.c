@@ -121,16 +121,16 @@ static void unpack_arguments(packed *p, step *s, int nscalars)
     }
     for (int k = 0; k < narrays; k++) {
         int32_t buffer = (int32_t)unpack(p);
-        *next++ = (patch){s->nwords++, PATCH_ADDRESS, buffer, unpack(p)};
+        *next++ = (patch){s->nwords++, PATCH_ADDRESS, buffer, -1, 0, unpack(p)};
         for (int i = 0; i < rank; i++) {
             s->words[s->nwords++] = unpack(p);
         }
     }
     for (int k = 0; k < nscalars; k++, s->nwords += 2) {
         int32_t request = (int32_t)unpack(p);
-        *next++ = (patch){s->nwords, PATCH_SCALAR, request, unpack(p)};
+        *next++ = (patch){s->nwords, PATCH_SCALAR, request, -1, 0, unpack(p)};
     }
-    *next++ = (patch){s->nwords++, PATCH_PARTIALS, 0, 0};
+    *next++ = (patch){s->nwords++, PATCH_PARTIALS, 0, -1, 0, 0};
     s->words[s->nwords++] = s->parts;
     s->npatches = (int)(next - s->patches);
 }
@@ -360,6 +360,7 @@ static PyObject *program_review(PyObject *self, PyObject *args)
 
 static PyMethodDef program_methods[] = {
     {"review", program_review, METH_VARARGS, NPA_DOC_Program_review},
+    {"serve", npa_program_serve, METH_VARARGS, NPA_DOC_Program_serve},
     {NULL}};
 
 static PyObject *program_is_single(PyObject *self, void *closure)

@@ -26,4 +26,6 @@ struct npa_program {
     PyObject *keep, *devices, *info; /* compiled code; kernels; whatever Python wants to remember */
 };
 
+PyObject *npa_program_serve(PyObject *self, PyObject *args); /* moved.c */
+
 #endif

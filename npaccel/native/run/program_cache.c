@@ -67,14 +67,19 @@ npa_program *npa_program_cache_find(const npa_key *key)
             return (npa_program *)e->variants[i].program;
         }
     }
-    return e != NULL ? (npa_program *)e->otherwise : NULL;
+    npa_program *otherwise = e != NULL ? (npa_program *)e->otherwise : NULL;
+    npa_program *moved = otherwise == NULL || npa_program_waits(otherwise) ? npa_moved_find(key)
+                                                                           : NULL;
+    return moved != NULL ? moved : otherwise;
 }
 
 /* --------------------------------------------------------------------------------- entries */
 
+/* It is in the table no longer. */
 static void entry_free(entry *e)
 {
     for (int i = 0; i < e->nvariants; i++) {
+        npa_moved_forget(e->variants[i].program);
         Py_DECREF(e->variants[i].values), Py_DECREF(e->variants[i].program);
     }
     Py_XDECREF(e->key), Py_XDECREF(e->value), Py_XDECREF(e->otherwise);

@@ -195,6 +195,9 @@ int npa_program_cache_init(void);
 PyObject *npa_program_cache(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock. */
 npa_program *npa_program_cache_find(const npa_key *key);
+/* moved.c: one that serves them where they lie; NULL: none. With the lock. */
+npa_program *npa_moved_find(const npa_key *key);
+void npa_moved_forget(PyObject *program);
 /* A new reference: what the plan hook, or that method of it, has for what is pending. */
 PyObject *npa_plan(PyObject *pending, const char *how);
 

@@ -59,7 +59,7 @@ int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, b
             if (base == NULL && !there) {
                 return -1;
             }
-            words[p->word] = (int64_t)(intptr_t)base + p->b;
+            words[p->word] = (int64_t)(intptr_t)base + npa_patch_offset(p, q);
         } else if (p->kind == PATCH_SCALAR) {
             npa_request *r = (npa_request *)(q->arena + q->at[p->a]);
             memcpy(words + p->word, npa_operand_at(r, (int)p->b)->at, 16);

@@ -10,9 +10,19 @@ typedef void kernel_function(const int64_t *words, const int64_t *range, char *s
 
 enum patch_kind { PATCH_ADDRESS, PATCH_SCALAR, PATCH_PARTIALS };
 typedef struct {
-    int32_t word, kind, a; /* a: buffer, or request */
-    int64_t b;             /* byte offset, or input position */
+    int32_t word, kind, a;    /* a: buffer, or request */
+    int32_t request, operand; /* whose offset it is; request -1: that of `b` */
+    int64_t b;                /* byte offset, or input position */
 } patch;
+
+/* Where an array begins in its buffer. */
+static inline int64_t npa_patch_offset(const patch *p, const npa_queue *q)
+{
+    if (p->request < 0) {
+        return p->b;
+    }
+    return npa_operand_at((npa_request *)(q->arena + q->at[p->request]), p->operand)->offset;
+}
 
 /* From index `cut` of the axis on an array lies `bytes` further. Note [Boxes] */
 typedef struct { int64_t array, axis, cut, bytes; } wrap;

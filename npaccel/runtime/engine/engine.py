@@ -280,6 +280,7 @@ class Engine:
             kept = Requests(pending.key, pending.scalars, pending.rules)
             info = Planned(kept, pending.serial)
             program = assemble(recipe, code, info)
+            program.serve(pending.key, template.spots(), template.positions, template.values)
             return self._keep(pending, template.positions, template.values, program)
         return None
 

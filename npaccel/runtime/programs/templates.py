@@ -112,6 +112,15 @@ class Template(NamedTuple):
                 return None
         return numbers
 
+    def spots(self) -> bytes:
+        """Where the kernels' arrays lie, as `Program.serve` takes it."""
+        found = []
+        for step in self.steps:
+            for array in step.arrays if isinstance(step, _Step) else ():
+                request, operand, _ = _PLACE.unpack_from(self.places, array.offset * _PLACE.size)
+                found.append(_PLACE.pack(request, operand, array.may_stream))
+        return b"".join(found)
+
     def moved(self, planned: nodes.Plan, pending: _native.Pending) -> nodes.Plan | None:
         """The plan that it is of, for these requests; None: it does not fit."""
         numbers = self._numbers(pending)
