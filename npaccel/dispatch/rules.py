@@ -178,10 +178,12 @@ def rule(
 
     Parameters
     ----------
-    ufunc : or "copy" for an assignment.
+    ufunc : or "copy" for an assignment, "where" for a choice between two of a dtype.
     signature : per input its dtype, or the type int, float or complex for a weak Python scalar.
     out_dtype : dtype of the array that is written, or None.
     """
+    if ufunc == "where":
+        return where_rule(_dtype_of(signature[0]))
     if isinstance(ufunc, str):
         source = _dtype_of(signature[0])
         return None if out_dtype is None else copy_rule(out_dtype, source)

@@ -99,6 +99,10 @@ npa_recorder npa_record_roll, npa_record_repeat, npa_record_tile, npa_record_con
 /* Of what `repeat`, `tile` give; 0: not known */
 size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n);
 
+/* -------------------------------------------------------------------------------------- where.c */
+
+npa_recorder npa_record_where;
+
 /* ---------------------------------------------------------------------------------------- pad.c */
 
 npa_recorder npa_record_pad;

@@ -232,6 +232,7 @@ static void find_recorder(whole *w)
                  {"repeat", npa_record_repeat, .waits = true, .repeats = true},
                  {"tile", npa_record_tile, .waits = true, .repeats = true},
                  {"concatenate", npa_record_concatenate, .waits = true, .idle = true},
+                 {"where", npa_record_where, .waits = true},
                  {"histogram", npa_histogram, .waits = false}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (PyUnicode_CompareWithASCIIString(w->name, known[i].name) == 0) {
