@@ -67,8 +67,13 @@ static void count(tally *t, PyObject *name, PyObject *reason, uint64_t calls, do
     Py_XDECREF(site.code), Py_XDECREF(site.globals);
 }
 
+static double products; /* seconds that BLAS and LAPACK took */
+
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds)
 {
+    bool product = PyUnicode_CompareWithASCIIString(reason, "matrix product") == 0 ||
+                   PyUnicode_CompareWithASCIIString(reason, "generalised ufunc") == 0;
+    products += product ? seconds : 0;
     count(&fallbacks, name, reason, 1, seconds, 0);
 }
 
@@ -80,6 +85,12 @@ void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes)
 void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size)
 {
     count(&hindrances, kind, kind, calls, seconds, size);
+}
+
+PyObject *npa_product_seconds(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyFloat_FromDouble(products);
 }
 
 static PyObject *take(tally *t)

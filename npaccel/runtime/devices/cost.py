@@ -39,8 +39,11 @@ class Costs:
     def compiling_pays(self, spent_s: float, requests: int) -> bool:
         """Whether a program of so many requests that has taken `spent_s` should be compiled: its
         future is taken to be as long as its past."""
-        expected = self._compiling * (COMPILE_S + COMPILE_REQUEST_S * requests)
-        return spent_s * SAVED >= expected * SAVED / 2
+        return spent_s * SAVED >= self.compiling(requests) * SAVED / 2
+
+    def compiling(self, requests: int) -> float:
+        """What it takes, in seconds."""
+        return self._compiling * (COMPILE_S + COMPILE_REQUEST_S * requests)
 
     def note_compile(self, requests: int, seconds: float) -> None:
         """What it took this time."""

@@ -19,12 +19,15 @@ else:
     failures = later("npaccel.runtime.process.failures")
     watching = later("npaccel.runtime.checking.watching")
 
-__all__ = ["FirstRuns"]
+__all__ = ["STRETCHED", "FirstRuns"]
 
 # What loading the engine takes (bench/first_script.py, part start): so long is run without it.
 LOADING_S = 0.05
 # Code for what ran could save a good part of the time, if it took so much of it since it began.
 PART = 0.25
+# While the helper works, products of matrices take up to so many times as long, as BLAS's threads
+# wait for each other: 40,000 x 12 by a column 0.1 ms, then 0.6 (Z4, two processors).
+STRETCHED = 6
 REASON = "running block by block until it has run long enough for planning to pay"
 HOSTS = ("auto", "llvm")
 
@@ -36,7 +39,7 @@ class FirstRuns:
 
     Where what ran is a good part of the program's time, the helper starts while the engine is
     loaded, if there is a second processor for it: a quarter of a second passes until it can be
-    asked. Else it would only take a processor away.
+    asked. Else it would only take a processor away; so it would from BLAS.
     """
 
     __slots__ = ("_begun", "_config", "_engine", "_helper", "_programs")
@@ -83,7 +86,7 @@ class FirstRuns:
         if self._programs:
             self._forget()  # the engine is asked about them
             if self._spent() > PART * (time.monotonic() - self._begun):
-                if _native.threads() > 1:
+                if _native.threads() > 1 and self._spent() > STRETCHED * _native.product_seconds():
                     self._helper().start()
                 self._engine().tiers.take_over(self._programs)
             self._programs.clear()

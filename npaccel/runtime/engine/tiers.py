@@ -7,6 +7,7 @@ pay, is sent to the helper process; it is exchanged when the code is there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from cachetools import LRUCache
 from npaccel import _native, system
 from npaccel.later import Once
 from npaccel.runtime.devices.cost import POINT_S, Costs
+from npaccel.runtime.engine.first import STRETCHED
 from npaccel.runtime.helper.helper import Helper
 from npaccel.runtime.process.failures import Sites
 from npaccel.runtime.programs.jobs import Job, Kept, Rest, kept
@@ -42,6 +44,8 @@ MOST_MISSED = 32
 # So many requests that nobody has compiled are kept for the process's end, those that took longest;
 # and if so many processes like it, which find code then, would gain what compiling takes.
 MOST_LEFT, PROCESSES = 64, 4
+# Starting the helper keeps a processor busy for so long.
+START_S = 0.25
 NEVER = "running block by block, as the setting tiering says"
 ONLY_NUMPY = "the setting backend is 'numpy'"
 
@@ -139,6 +143,7 @@ class Tiers:
         self._jobs: dict[int, Asked] = {}
         self._left: dict[int, _native.Pending] = {}  # by outline; the last one's time is not known
         self._number = 0
+        self._begun = time.monotonic()
         self._missed = 0  # that were not on disk, since one was
         self.runs = 0
         system.at_fork(after_in_child=self._forked)
@@ -192,7 +197,17 @@ class Tiers:
         """Whether compiling is worth its cost by now: what comes again will come as often again."""
         if sequence.runs < 2 or sequence.asked or sequence.refused:
             return False
-        return self._costs.compiling_pays(sequence.seconds, len(pending))
+        spent = sequence.seconds - self._held_up(len(pending))
+        return self._costs.compiling_pays(spent, len(pending))
+
+    def _held_up(self, requests: int) -> float:
+        """What products of matrices would lose, in seconds, while the helper compiles that, at the
+        share of the time that they have taken until now."""
+        if _native.threads() == 1:
+            return 0.0
+        share = _native.product_seconds() / max(1e-3, time.monotonic() - self._begun)
+        start = START_S if self._helper.made is None else 0.0
+        return STRETCHED * min(1.0, share) * (start + self._costs.compiling(requests))
 
     def no_planning(self, sequence: Sequence, pending: _native.Pending) -> str:
         """Why a new size of what has code already is not planned for, by now; '': it is."""

@@ -15,8 +15,10 @@ from tiering import WAIT_S, N, cold, operand, runs_a_kernel, until
 import npaccel
 from npaccel import _native, this_process
 from npaccel.errors import NpaccelWarning
+from npaccel.later import Once
 from npaccel.runtime.devices.cost import Costs
 from npaccel.runtime.engine import tiers as tiers_module
+from npaccel.runtime.engine.tiers import Sequence, Tiers
 from npaccel.runtime.programs.kernels import Kernels
 from npaccel.runtime.programs.stored import StoredPrograms
 from npaccel.runtime.programs.templates import Templates
@@ -404,3 +406,27 @@ def test_reasons_are_words_for_the_user() -> None:
         tiers_module.TOO_LITTLE,
     )
     assert all(words.startswith("running block by block") for words in reasons)
+
+
+def test_products_of_matrices_put_compiling_off(setting, monkeypatch) -> None:
+    """BLAS's threads wait for each other while the helper has a processor: what that costs is a
+    part of the price, and no more than that."""
+    setting("threads", 2)
+    tiers, sequence, requests = Tiers(Once(lambda: None), Costs()), Sequence(), [None] * 6
+    sequence.forgotten_s, sequence.forgotten_runs = 0.2, 5
+    assert tiers.pays(sequence, requests)
+    monkeypatch.setattr(_native, "product_seconds", lambda: 1e9)
+    assert not tiers.pays(sequence, requests)
+    sequence.forgotten_s = 5.0
+    assert tiers.pays(sequence, requests)
+    sequence.forgotten_s = 0.2
+    setting("threads", 1)
+    assert tiers.pays(sequence, requests)
+
+
+def test_products_are_timed() -> None:
+    before = _native.product_seconds()
+    x = npaccel.asarray(np.ones((300, 200))) * 2.0
+    with npaccel.accelerate():
+        assert float((x @ x.T)[0, 0]) == 800.0
+    assert _native.product_seconds() > before
