@@ -156,8 +156,9 @@ def clusters() -> list[DeviceMemory]:
 def copies_exist() -> bool:
     """Whether a device may hold data of arrays."""
 
-def product_seconds() -> float:
-    """What products of matrices and the like have taken, by BLAS and LAPACK, since the start."""
+def held_up() -> float:
+    """Seconds that products of matrices and the like would have taken since the start, had the
+    helper process worked all the time."""
 
 def take_fallbacks() -> list[tuple[str, str, str, int, int, float, float]]:
     """What the core left to NumPy, once: function, reason, file, line, calls, seconds, 0."""

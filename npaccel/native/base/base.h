@@ -155,7 +155,7 @@ PyObject *npa_choice_told(const npa_choice *c);
 /* ---------------------------------------------------------------------------------- fallbacks.c */
 
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
-PyObject *npa_product_seconds(PyObject *module, PyObject *nothing);
+PyObject *npa_held_up(PyObject *module, PyObject *nothing);
 void npa_pass_because(const char *reason); /* what is being recorded is left to NumPy; a constant */
 const char *npa_passing_reason(void);      /* why the last one was, once; NULL: for its operands */
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);

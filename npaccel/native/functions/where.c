@@ -1,8 +1,9 @@
 /* where.c: where(condition, x, y) is recorded, without Python in the usual case. */
 #include "functions/functions.h"
 
-#include <float.h>
 #include <math.h>
+
+#define LARGEST_SINGLE 0x1.fffffep127
 
 /* Whether an array of that type takes a Python number as it is. */
 static bool takes(int type, const npa_value *v)
@@ -15,7 +16,7 @@ static bool takes(int type, const npa_value *v)
         double d = PyFloat_AS_DOUBLE(v->object);
         bool single = type == NPY_FLOAT || type == NPY_CFLOAT;
         fits = (PyTypeNum_ISFLOAT(type) || PyTypeNum_ISCOMPLEX(type)) &&
-               !(single && isfinite(d) && fabs(d) > FLT_MAX);
+               !(single && isfinite(d) && fabs(d) > LARGEST_SINGLE);
     } else {
         fits = PyLong_CheckExact(v->object) && PyTypeNum_ISNUMBER(type);
     }

@@ -19,15 +19,12 @@ else:
     failures = later("npaccel.runtime.process.failures")
     watching = later("npaccel.runtime.checking.watching")
 
-__all__ = ["STRETCHED", "FirstRuns"]
+__all__ = ["FirstRuns"]
 
 # What loading the engine takes (bench/first_script.py, part start): so long is run without it.
 LOADING_S = 0.05
 # Code for what ran could save a good part of the time, if it took so much of it since it began.
 PART = 0.25
-# While the helper works, products of matrices take up to so many times as long, as BLAS's threads
-# wait for each other: 40,000 x 12 by a column 0.1 ms, then 0.6 (Z4, two processors).
-STRETCHED = 6
 REASON = "running block by block until it has run long enough for planning to pay"
 HOSTS = ("auto", "llvm")
 
@@ -86,7 +83,7 @@ class FirstRuns:
         if self._programs:
             self._forget()  # the engine is asked about them
             if self._spent() > PART * (time.monotonic() - self._begun):
-                if _native.threads() > 1 and self._spent() > STRETCHED * _native.product_seconds():
+                if _native.threads() > 1 and self._spent() > _native.held_up():
                     self._helper().start()
                 self._engine().tiers.take_over(self._programs)
             self._programs.clear()

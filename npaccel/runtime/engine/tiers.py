@@ -17,7 +17,6 @@ from cachetools import LRUCache
 from npaccel import _native, system
 from npaccel.later import Once
 from npaccel.runtime.devices.cost import POINT_S, Costs
-from npaccel.runtime.engine.first import STRETCHED
 from npaccel.runtime.helper.helper import Helper
 from npaccel.runtime.process.failures import Sites
 from npaccel.runtime.programs.jobs import Job, Kept, Rest, kept
@@ -205,9 +204,9 @@ class Tiers:
         share of the time that they have taken until now."""
         if _native.threads() == 1:
             return 0.0
-        share = _native.product_seconds() / max(1e-3, time.monotonic() - self._begun)
+        share = _native.held_up() / max(1e-3, time.monotonic() - self._begun)
         start = START_S if self._helper.made is None else 0.0
-        return STRETCHED * min(1.0, share) * (start + self._costs.compiling(requests))
+        return share * (start + self._costs.compiling(requests))
 
     def no_planning(self, sequence: Sequence, pending: _native.Pending) -> str:
         """Why a new size of what has code already is not planned for, by now; '': it is."""
