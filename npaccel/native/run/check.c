@@ -152,11 +152,19 @@ static PyObject *logged_dict(void)
 
 int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after)
 {
+    PyObject *type, *error, *trace;
+    npa_issue_warnings(); /* those that are errors are the run's, and raised after the comparison */
+    PyErr_Fetch(&type, &error, &trace);
     PyObject *lists[2] = {contents_list(before), contents_list(after)}, *loops = logged_dict();
     PyObject *verdict = !lists[0] || !lists[1] || !loops ? NULL
         : npa_without_us(PyObject_CallMethod(npa_hook_plan, "check", "OOOO", pending, lists[0],
                                              lists[1], loops));
     int status = verdict != NULL ? 0 : -1;
     Py_XDECREF(lists[0]), Py_XDECREF(lists[1]), Py_XDECREF(loops), Py_XDECREF(verdict);
+    if (status == 0) {
+        PyErr_Restore(type, error, trace);
+    } else {
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+    }
     return status;
 }

@@ -46,6 +46,17 @@ def test_right_results_pass(launches) -> None:
     assert np.isnan(z) and launches.kernels >= 1
 
 
+@pytest.mark.parametrize("tiering", ["eager", "off"])
+def test_warnings_that_are_errors_are_raised_at_their_line(setting, tiering: str) -> None:
+    """Whatever is compared in a block, and though the comparison runs before they are raised."""
+    setting("tiering", tiering)
+    a = npaccel.asarray(np.arange(float(N)))
+    with npaccel.accelerate(), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(RuntimeWarning, match="divide by zero encountered in divide"):
+            1.0 / a
+
+
 def test_a_wrong_element_is_named(launches) -> None:
     a = npaccel.asarray(np.linspace(0.0, 1.0, N))
     falsify(launches, 1, 7, 99.0)
