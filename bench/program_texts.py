@@ -360,6 +360,7 @@ state = State(a * 0.5)
 rec = np.zeros(n, np.dtype([('b', 'i1'), ('x', 'f8'), ('k', 'i4')], align=@[True|False]@))
 file = tempfile.TemporaryFile()
 mapped = np.memmap(file, float, 'w+', shape=n)
+file.close()
 shared = np.frombuffer(mmap.mmap(-1, 8 * n))
 bag, history, w = {'x': a * 0.25}, [a * 0.5, b * 0.5, c, a], 0.5
 """
