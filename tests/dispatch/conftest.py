@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -27,8 +28,11 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @pytest.fixture
 def uncompiled() -> Iterator[None]:
-    """What is recorded runs block by block: for tests of what becomes of calls and operands."""
-    with npaccel.config(tiering="off"):
+    """What is recorded runs block by block: for tests of what becomes of calls and operands.
+
+    TEST_COMPILED=1 has it compiled; `make test-all` does so.
+    """
+    with npaccel.config(tiering="eager" if "TEST_COMPILED" in os.environ else "off"):
         yield
 
 

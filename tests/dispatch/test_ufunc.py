@@ -7,6 +7,7 @@ others run block by block.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -52,7 +53,8 @@ COMPILED = frozenset("negative isnan sqrt sin frexp add less divide divmod".spli
 
 
 def tiering(name: str) -> str:
-    return "eager" if name in COMPILED else "off"
+    """Of a test over all ufuncs; as the fixture `uncompiled`."""
+    return "eager" if name in COMPILED or "TEST_COMPILED" in os.environ else "off"
 
 
 def line_of(dtype: str) -> tuple[Any]:
