@@ -1,4 +1,4 @@
-"""Shortest paths between all of 700 places (Floyd and Warshall), and by which place each goes on."""
+"""Shortest paths between all of 700 places (Floyd and Warshall), and where each goes on."""
 
 import sys
 
