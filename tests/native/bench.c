@@ -63,7 +63,7 @@ static void
 bench_fault(void)
 {
     double best = 1e18, mean = 0;
-    CHECK(npa_guard_install(serve) == 0);
+    CHECK(npa_guard_install(serve, NULL) == 0);
     for (int i = 0; i < 2000; i++) {
         npa_range *r = npa_range_new((size_t)1 << 20);
         *npa_range_work(r) = 1;

@@ -245,7 +245,7 @@ static void
 evaluator_faults(void)
 {
     inner = new_range(4096, 1);
-    CHECK(npa_guard_install(serve_by_touching) == 0);
+    CHECK(npa_guard_install(serve_by_touching, NULL) == 0);
     *(volatile char *)new_range(4096, 1)->home = 1;
 }
 
@@ -439,7 +439,7 @@ test_fork_while_touched(void)
 int
 main(void)
 {
-    CHECK(npa_memory_init() == 0 && npa_guard_install(serve) == 0);
+    CHECK(npa_memory_init() == 0 && npa_guard_install(serve, NULL) == 0);
     npa_nursery_limit((size_t)64 << 20);
     test_touch();
     test_readers();

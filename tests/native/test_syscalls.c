@@ -551,7 +551,7 @@ int main(int argc, char **argv)
     folder = argv[1];
     CHECK(npa_memory_init() == 0);
     npa_guard_watch(npa_watch_fault, serve_write);
-    CHECK(npa_guard_install(serve) == 0);
+    CHECK(npa_guard_install(serve, NULL) == 0);
     size_t bytes = SIZE + 4 * 4096;
     char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     watch = npa_watch_new(base, bytes);

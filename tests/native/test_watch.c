@@ -540,7 +540,7 @@ main(void)
     test_too_many();
     test_armed();
     npa_guard_watch(npa_watch_fault, serve_write);
-    CHECK(npa_guard_install(no_range) == 0);
+    CHECK(npa_guard_install(no_range, NULL) == 0);
     test_one_write_each();
     test_writers(40000);
     test_crashes_and_forks();

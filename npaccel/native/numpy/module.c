@@ -54,7 +54,7 @@ static int prepare_guard(int guard)
         return 0;
     }
     int failed = npa_memory_init();
-    failed = failed ? failed : npa_guard_install(npa_serve_fault);
+    failed = failed ? failed : npa_guard_install(npa_serve_fault, npa_touch_served);
     failed = failed ? failed : npa_watch_forks();
     npa_guard_watch(npa_watch_fault, npa_serve_write);
     return failed;

@@ -50,15 +50,28 @@ static int drop_garbage(void *unused)
     return 0;
 }
 
-/* With the lock, without the GIL: what an evaluation for a touch left goes when Python runs next
- * (before 3.13: when it takes its lock next), though the program may never record or evaluate
- * anything again. */
+/* Without the GIL: what an evaluation left goes when Python runs next, though the program may never
+ * record or evaluate anything again. */
 void npa_announce_garbage(void)
 {
     if (npa_is_garbage() && Py_IsInitialized() && !atomic_exchange(&garbage_announced, true) &&
         Py_AddPendingCall(drop_garbage, NULL) < 0) {
         atomic_store(&garbage_announced, false); /* too many wait: the next recording does it */
     }
+}
+
+/* Before Python 3.13 the interpreter looks for signals and for calls that wait only if the thread
+ * that told it last may handle them. So it is told by the main thread, if that has touched: a
+ * Ctrl-C that came while it was in the handler, where another thread took it, is seen then, too. */
+void npa_touch_served(void)
+{
+#if PY_VERSION_HEX < 0x030d0000
+    if (npa_on_main_thread() && Py_IsInitialized()) {
+        Py_AddPendingCall(drop_garbage, NULL); /* or 32 calls wait already */
+    }
+#else
+    npa_announce_garbage();
+#endif
 }
 
 /* What lay on a device alone can't be had any more. */

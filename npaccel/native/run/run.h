@@ -65,6 +65,7 @@ void npa_serve_write(const void *address);
 void npa_finish_first(int done); /* with the lock: these are over, though no run was for them */
 void npa_drop_garbage(void); /* references that evaluations left */
 void npa_announce_garbage(void);
+void npa_touch_served(void); /* for npa_guard_install */
 
 /* ------------------------------------------------------------------------------------- rounds.c */
 

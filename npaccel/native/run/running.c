@@ -344,7 +344,6 @@ bool npa_run_touched(void)
     if (done && begun) {
         npa_fault_ran(npa_q.run.ns);
     }
-    npa_announce_garbage();
     npa_contention_end();
     return done;
 }

@@ -119,8 +119,8 @@ static inline bool npa_is_home(const void *p)
 
 /* Install the fault handler and start the evaluator thread at first fault. serve(range) runs on
  * that thread, without the GIL; after it the range is published, and not sealed, or the fault is a
- * real one. */
-int npa_guard_install(void (*serve)(npa_range *range));
+ * real one. served(), or NULL, runs on the thread that touched, perhaps in the handler. */
+int npa_guard_install(void (*serve)(npa_range *range), void (*served)(void));
 /* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
 bool npa_guard_check(void);
 uint64_t npa_guard_faults(void);
@@ -291,6 +291,7 @@ void npa_process_free(npa_process *p); /* after that */
 
 /* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came
  * since. */
+bool npa_on_main_thread(void);
 bool npa_interrupts_begin(void);
 void npa_interrupts_end(void);
 int npa_interrupted(void *unused);

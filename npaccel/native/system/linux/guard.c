@@ -27,6 +27,7 @@ struct note {
 
 static struct {
     void (*serve)(npa_range *range);
+    void (*served)(void);
     int (*watched)(const void *address);
     void (*serve_write)(const void *address);
     _Atomic(note *) notes; /* newest first */
@@ -195,6 +196,9 @@ static void post_and_wait(npa_range *range, const void *address)
             serve_notes(); /* it ended, for a fork, when we had just seen it */
         }
     }
+    if (guard.served != NULL) {
+        guard.served();
+    }
 }
 
 /* Whether this thread faults here for ever: again and again, and nothing was served meanwhile. */
@@ -358,11 +362,11 @@ static int take_over(void)
     return sigaction(SIGSEGV, &ours, NULL);
 }
 
-int npa_guard_install(void (*serve)(npa_range *range))
+int npa_guard_install(void (*serve)(npa_range *range), void (*served)(void))
 {
     pthread_once(&guard.once, watch_forks);
     pthread_mutex_lock(&guard.lock);
-    guard.serve = serve;
+    guard.serve = serve, guard.served = served;
     int error = start_evaluator();
     if (error == 0 && take_over() < 0) {
         error = errno;

@@ -29,11 +29,13 @@ static bool is_ours(const struct sigaction *action)
     return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == take_note;
 }
 
+bool npa_on_main_thread(void) { return syscall(SYS_gettid) == getpid(); }
+
 /* Python runs signal handlers on the main thread alone: elsewhere nothing is watched for. */
 bool npa_interrupts_begin(void)
 {
     struct sigaction now;
-    if (syscall(SYS_gettid) != getpid() || sigaction(SIGINT, NULL, &now) != 0 ||
+    if (!npa_on_main_thread() || sigaction(SIGINT, NULL, &now) != 0 ||
         (!(now.sa_flags & SA_SIGINFO) &&
          (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))) {
         return false;

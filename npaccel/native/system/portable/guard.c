@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-int npa_guard_install(void (*serve)(npa_range *range))
+int npa_guard_install(void (*serve)(npa_range *range), void (*served)(void))
 {
-    (void)serve;
+    (void)serve, (void)served;
     return ENOSYS;
 }
 
@@ -23,6 +23,8 @@ void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const vo
 }
 
 /* Ctrl-C is Python's, once the call is over. */
+
+bool npa_on_main_thread(void) { return true; }
 
 bool npa_interrupts_begin(void) { return false; }
 
