@@ -57,7 +57,7 @@ RECORDED: dict[str, Callable[[], Any]] = {
     "np.add": lambda: np.add(A, B),
     "add": lambda: add(A, B),
     "sin": lambda: sin(A),
-    "dtype": lambda: np.add(A, B, dtype=np.float32),
+    "dtype": lambda: np.add(I, I, dtype=np.float64),
     "where": lambda: where(A > B, A, B),
     "np.maximum": lambda: np.maximum(A, 0),
     "a.sum": A.sum,
