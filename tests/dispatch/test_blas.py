@@ -145,17 +145,21 @@ def test_they_are_counted_and_timed() -> None:
     assert (function, reason, calls, others) == ("vdot", "matrix product", 1, [])
 
 
-def test_overflow_is_numpys_to_tell() -> None:
-    a = np.full((200, 300), 1e200)
+@pytest.mark.parametrize("value", [1e200, 1e-200, np.nan, np.inf, 1e-320])
+@pytest.mark.parametrize("shape", [(200, 300), (8, 9)], ids=["large", "small"])
+def test_errors_are_numpys_to_tell(value: float, shape: tuple[int, int]) -> None:
+    """Of small ones the flags are seen by the thread that asks; it may not ask without Python."""
+    a = np.full(shape, value)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         expected = a @ a.T
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        x = wait(a, True)
-        got = x @ x.T
-    assert np.array_equal(np.asarray(got), expected)
-    assert [str(w.message) for w in caught] == [str(w.message) for w in told]
+    for computed in (False, True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            x = wait(a, computed)
+            got = x @ x.T
+        assert np.array_equal(np.asarray(got), expected, equal_nan=True)
+        assert [str(w.message) for w in caught] == [str(w.message) for w in told]
 
 
 def test_other_threads_write_what_is_read() -> None:

@@ -132,9 +132,10 @@ static bool run_matmul(npa_product *p, const npa_way *w, PyArrayObject *const *o
         double start = npa_seconds();
         p->args[0] = o.at[0], p->args[1] = o.at[1];
         PyThreadState *mine = PyEval_SaveThread();
-        good = npa_run_product(p, w, PyArray_DESCR(of[0]), to);
+        npa_run_product(p, w, PyArray_DESCR(of[0]), to);
         npa_close(&o); /* nobody waits for the GIL with the lock */
         PyEval_RestoreThread(mine);
+        good = !npa_seen_errors();
         if (good) {
             note("matmul", start);
         }

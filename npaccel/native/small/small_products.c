@@ -112,7 +112,7 @@ npy_intp npa_product_work(const product *p)
     return p->extents[COUNT] * p->extents[ROWS] * p->extents[TERMS] * p->extents[COLUMNS];
 }
 
-bool npa_run_product(product *p, const npa_way *w, PyArray_Descr *descr, char *to)
+void npa_run_product(product *p, const npa_way *w, PyArray_Descr *descr, char *to)
 {
     int type = descr->type_num;
     npy_intp size = PyDataType_ELSIZE(descr);
@@ -120,20 +120,16 @@ bool npa_run_product(product *p, const npa_way *w, PyArray_Descr *descr, char *t
     p->steps[2] = p->extents[COUNT] != 1 ? p->extents[ROWS] * p->extents[COLUMNS] * size : 0;
     p->steps[7] = p->extents[ROWS] != 1 ? p->extents[COLUMNS] * size : 0;
     p->steps[8] = p->extents[COLUMNS] != 1 ? size : 0;
+    npa_clear_errors();
     if (npa_small_product(npa_matmul, type, p->extents + 1)) {
-        npa_clear_errors();
         npa_multiply_small(type, p->args, p->extents[COUNT], p->extents + 1, p->steps,
                            p->steps + 3);
-        return !npa_seen_errors();
-    }
-    if (PyTypeNum_ISINTEGER(type)) {
+    } else if (PyTypeNum_ISINTEGER(type)) {
         npa_multiply_integers((int)size, p->args, p->extents[COUNT], p->extents + 1, p->steps,
                               p->steps + 3);
-        return true;
+    } else {
+        w->loop(p->args, p->extents, p->steps, w->data);
     }
-    npa_clear_errors();
-    w->loop(p->args, p->extents, p->steps, w->data);
-    return !npa_seen_errors();
 }
 
 static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
@@ -155,11 +151,11 @@ static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
     }
     bool alone = npa_product_work(&p) <= WORTH || npa_alone();
     PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
-    bool good = npa_run_product(&p, &way, PyArray_DESCR(a), PyArray_DATA(made));
+    npa_run_product(&p, &way, PyArray_DESCR(a), PyArray_DATA(made));
     if (mine != NULL) {
         PyEval_RestoreThread(mine);
     }
-    if (!good) {
+    if (npa_seen_errors()) {
         Py_CLEAR(made);
     }
     return (PyObject *)made;

@@ -181,8 +181,8 @@ typedef struct {
 /* Of arrays of one type whose shapes fit, of up to three dimensions. */
 bool npa_find_product(npa_product *p, PyArrayObject *a, PyArrayObject *b);
 npy_intp npa_product_work(const npa_product *p); /* multiplications */
-/* Into C order at `to`, with or without the GIL. False: it would warn; NumPy does it again. */
-bool npa_run_product(npa_product *p, const npa_way *w, PyArray_Descr *descr, char *to);
+/* Into C order at `to`, with or without the GIL; then npa_seen_errors says whether it warns. */
+void npa_run_product(npa_product *p, const npa_way *w, PyArray_Descr *descr, char *to);
 void npa_small_product_ufunc(PyUFuncObject *u); /* perhaps matmul */
 extern PyUFuncObject *npa_matmul;               /* NULL: not redirected */
 
