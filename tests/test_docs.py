@@ -127,6 +127,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "weights",
         "loops",
         "meanwhile",
+        "blas_beside",
         "model_steps",
         "random_numbers",
         "functions",

@@ -17,6 +17,7 @@ from npaccel import _native
 from npaccel.dispatch.fallback import FALLBACKS
 
 from .at_once import seen
+from .tried import shows
 
 pytestmark = pytest.mark.pending
 
@@ -98,12 +99,6 @@ def test_bits_are_numpys(char: str, computed: bool, block: bool) -> None:
             else:
                 got = seen(lambda product=product, x=x, y=y: product(x, y))
             assert got == expected, (name, char)
-
-
-def shows(address: int) -> bool:
-    before = npaccel.stats()["guard_faults"]
-    ctypes.c_double.from_address(address + 400).value  # noqa: B018
-    return bool(npaccel.stats()["guard_faults"] == before)
 
 
 @pytest.mark.parametrize("block", [False, True], ids=["wrapped", "block"])

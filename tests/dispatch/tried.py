@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 import npaccel
@@ -15,3 +16,10 @@ def counts(program: Callable[[], object]) -> tuple[int, int]:
     npaccel.evaluate()
     after = npaccel.stats()
     return tuple(after[key] - before[key] for key in ("requests", "left_to_numpy"))
+
+
+def shows(address: int) -> bool:
+    """Whether memory is there for who reads it by its address, as here."""
+    before = npaccel.stats()["guard_faults"]
+    _ = ctypes.c_double.from_address(address + 400).value
+    return bool(npaccel.stats()["guard_faults"] == before)

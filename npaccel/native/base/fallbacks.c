@@ -67,9 +67,10 @@ static void count(tally *t, PyObject *name, PyObject *reason, uint64_t calls, do
     Py_XDECREF(site.code), Py_XDECREF(site.globals);
 }
 
-/* While the helper process works, products of matrices take up to so many times as long, as BLAS's
- * threads wait for each other: 40,000 x 12 by a column 0.1 ms, then 0.6 (Z4, two processors). */
-enum { STRETCHED = 6 };
+/* While the helper process works, products of matrices take about so many times as long, as BLAS's
+ * threads wait for each other: 40,000 x 12 by a column 4 to 7 times on average, its transpose 3 to
+ * 3.7 (bench/blas_beside.py, Z4, two processors). */
+enum { STRETCHED = 5 };
 
 static double products; /* seconds that BLAS and LAPACK took */
 
@@ -79,6 +80,17 @@ void npa_count_fallback(PyObject *name, PyObject *reason, double seconds)
                    PyUnicode_CompareWithASCIIString(reason, "generalised ufunc") == 0;
     products += product ? seconds : 0;
     count(&fallbacks, name, reason, 1, seconds, 0);
+}
+
+int npa_note_fallback(PyObject *name, const char *reason, double seconds)
+{
+    PyObject *text = PyUnicode_InternFromString(reason);
+    if (text == NULL) {
+        return -1;
+    }
+    npa_count_fallback(name, text, seconds);
+    Py_DECREF(text);
+    return 0;
 }
 
 void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes)

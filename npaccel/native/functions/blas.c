@@ -36,12 +36,10 @@ static bool are_factors(PyObject *const *args, int most)
 static void note(const char *name, double start)
 {
     PyObject *text = PyUnicode_InternFromString(name);
-    PyObject *reason = PyUnicode_InternFromString("matrix product");
-    if (text != NULL && reason != NULL) {
-        npa_count_fallback(text, reason, npa_seconds() - start);
+    if (text == NULL || npa_note_fallback(text, "matrix product", npa_seconds() - start) < 0) {
+        PyErr_Clear(); /* it is only not counted */
     }
-    Py_XDECREF(text), Py_XDECREF(reason);
-    PyErr_Clear();
+    Py_XDECREF(text);
 }
 
 /* ------------------------------------------------------------------------------------- vectors */

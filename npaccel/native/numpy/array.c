@@ -86,18 +86,6 @@ static PyObject *binary_passed(PyObject *a, PyObject *b, binaryfunc slot)
     return result;
 }
 
-/* 0, or -1 for want of memory. */
-int npa_note_fallback(PyObject *name, const char *reason, double took)
-{
-    PyObject *text = PyUnicode_InternFromString(reason);
-    if (text == NULL) {
-        return -1;
-    }
-    npa_count_fallback(name, text, took);
-    Py_DECREF(text);
-    return 0;
-}
-
 void npa_operator_is_exact(PyObject *ufunc, npa_exactness how)
 {
     for (int op = 0; op < OP_COUNT; op++) {

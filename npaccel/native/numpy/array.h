@@ -9,9 +9,6 @@ static inline bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
 /* -------------------------------------------------------------------------------------- array.c */
 
 size_t npa_result_bytes(PyObject *x, PyObject *y);
-/* 0, or -1 for want of memory. */
-int npa_note_fallback(PyObject *name, const char *reason, double took);
-
 /* ---------------------------------------------------------------------------------- reflected.c */
 
 /* Whether Python would ask b first if `a` was an ndarray. */

@@ -32,7 +32,7 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
 {
     bool call = PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0;
     bool rows = call && PyObject_TypeCheck(args[0], &PyUFunc_Type) &&
-                ((PyUFuncObject *)args[0])->core_enabled;
+                ((PyUFuncObject *)args[0])->core_enabled && !npa_in_block(); /* asked there */
     PyObject *result = rows ? npa_rows((PyUFuncObject *)args[0], args + 2, n - 2, names) : NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;

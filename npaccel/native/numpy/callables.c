@@ -69,7 +69,7 @@ static PyObject *counted(const call *c, PyObject *reason)
     }
     double start = npa_seconds();
     int before = npa_now(NPA_IN_NUMPY);
-    result = in_numpy(c);
+    result = t->unseen ? by_original(c) : in_numpy(c);
     npa_now(before);
     if (reason != NULL && PyUnicode_GetLength(reason) > 0 && !npa_did_own) {
         npa_count_fallback(t->name, reason, npa_seconds() - start);

@@ -12,7 +12,11 @@ enum { SETS = 64, WAYS = 4, LINE = 64, MOST_APART = 256 };
 
 /* An operand that is an array: its buffer, where it begins; the first one with that buffer, where
  * it is noted whether any writes it; whether that it begins with a line counts. */
-typedef struct { int64_t offset; int32_t buffer, first; bool written, aligned; } spot;
+typedef struct {
+    int64_t offset;
+    int32_t request, operand, buffer, first;
+    bool written, aligned;
+} spot;
 
 typedef struct {
     uint64_t hash;
@@ -49,13 +53,13 @@ static int take_offsets(char *words, size_t size, spot *spots)
     memcpy(end, words + size - NPA_KEY_END, sizeof end);
     int n = 0;
     const char *p = words;
-    for (uint32_t i = 0; i < (uint32_t)end[0]; i++) {
+    for (int32_t i = 0; i < (int32_t)end[0]; i++) {
         const npa_words *r = (const npa_words *)p;
         const npa_operand *o = npa_words_first(r);
         for (int k = 0; k < npa_words_count(r); k++, o = npa_words_next(r, o)) {
             if (o->buffer >= 0) {
                 bool written = k >= r->nin && k < r->nin + r->nout;
-                spots[n++] = (spot){o->offset, o->buffer, 0, written, false};
+                spots[n++] = (spot){o->offset, i, k, o->buffer, 0, written, false};
                 ((npa_operand *)o)->offset = 0;
             }
         }
@@ -154,24 +158,14 @@ npa_program *npa_moved_find(const npa_key *key)
 /* --------------------------------------------------------------------------------- entries */
 
 /* Where operand k of a request is among the spots; -1: it is not there. */
-static int spot_of(const char *words, size_t size, int32_t request, int32_t operand)
+static int spot_of(const moved *m, int32_t request, int32_t operand)
 {
-    uint64_t end[2];
-    memcpy(end, words + size - NPA_KEY_END, sizeof end);
-    int n = 0;
-    const char *p = words;
-    for (uint32_t i = 0; i < (uint32_t)end[0]; i++) {
-        const npa_words *r = (const npa_words *)p;
-        const npa_operand *o = npa_words_first(r);
-        for (int k = 0; k < npa_words_count(r); k++, o = npa_words_next(r, o)) {
-            if ((int32_t)i == request && k == operand) {
-                return o->buffer >= 0 ? n : -1;
-            }
-            n += o->buffer >= 0;
-        }
-        p = (const char *)o;
+    int i = 0;
+    while (i < m->nspots &&
+           (m->spots[i].request != request || m->spots[i].operand != operand)) {
+        i++;
     }
-    return -1;
+    return i < m->nspots ? i : -1;
 }
 
 /* A kernel's array is where that operand is. */
@@ -194,7 +188,7 @@ static bool follow(npa_program *p, moved *m, const char *places, size_t n)
                 return false;
             }
             memcpy(&from, places + sizeof from * at++, sizeof from);
-            int number = spot_of(m->words, m->size, from.request, from.operand);
+            int number = spot_of(m, from.request, from.operand);
             if (number < 0 || m->spots[number].buffer != to->a ||
                 m->spots[number].offset != to->b) {
                 return false;

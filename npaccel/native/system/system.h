@@ -289,9 +289,9 @@ void npa_process_free(npa_process *p); /* after that */
 
 /* ---------------------------------------------------------------------------- interrupt.c */
 
+bool npa_on_main_thread(void);
 /* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came
  * since. */
-bool npa_on_main_thread(void);
 bool npa_interrupts_begin(void);
 void npa_interrupts_end(void);
 int npa_interrupted(void *unused);

@@ -43,7 +43,7 @@ MOST_MISSED = 32
 # So many requests that nobody has compiled are kept for the process's end, those that took longest;
 # and if so many processes like it, which find code then, would gain what compiling takes.
 MOST_LEFT, PROCESSES = 64, 4
-# Starting the helper keeps a processor busy for so long.
+# Starting the helper keeps a processor busy for so long (runtime/engine/first.py).
 START_S = 0.25
 NEVER = "running block by block, as the setting tiering says"
 ONLY_NUMPY = "the setting backend is 'numpy'"
@@ -142,7 +142,7 @@ class Tiers:
         self._jobs: dict[int, Asked] = {}
         self._left: dict[int, _native.Pending] = {}  # by outline; the last one's time is not known
         self._number = 0
-        self._begun = time.monotonic()
+        self._begun = time.monotonic(), _native.held_up()
         self._missed = 0  # that were not on disk, since one was
         self.runs = 0
         system.at_fork(after_in_child=self._forked)
@@ -201,10 +201,11 @@ class Tiers:
 
     def _held_up(self, requests: int) -> float:
         """What products of matrices would lose, in seconds, while the helper compiles that, at the
-        share of the time that they have taken until now."""
+        share of the time that they have taken since there is an engine."""
         if _native.threads() == 1:
             return 0.0
-        share = _native.held_up() / max(1e-3, time.monotonic() - self._begun)
+        begun, before = self._begun
+        share = (_native.held_up() - before) / max(1e-3, time.monotonic() - begun)
         start = START_S if self._helper.made is None else 0.0
         return share * (start + self._costs.compiling(requests))
 

@@ -412,11 +412,12 @@ def test_products_of_matrices_put_compiling_off(setting, monkeypatch) -> None:
     """BLAS's threads wait for each other while the helper has a processor: what that costs is a
     part of the price, and no more than that."""
     setting("threads", 2)
+    monkeypatch.setattr(_native, "held_up", lambda: 100.0)  # before there was an engine
     begun = time.monotonic()
     tiers, sequence, requests = Tiers(Once(lambda: None), Costs()), Sequence(), [None] * 6
     sequence.forgotten_s, sequence.forgotten_runs = 0.2, 5
     assert tiers.pays(sequence, requests)
-    monkeypatch.setattr(_native, "held_up", lambda: 6 * (time.monotonic() - begun + 1e-3))
+    monkeypatch.setattr(_native, "held_up", lambda: 100.0 + 6 * (time.monotonic() - begun + 1e-3))
     assert not tiers.pays(sequence, requests)
     sequence.forgotten_s = 5.0
     assert tiers.pays(sequence, requests)
