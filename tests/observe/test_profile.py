@@ -136,6 +136,19 @@ def test_lines_add_up_to_what_the_report_counts(target) -> None:
     assert sum(one.total_s for one in profile.lines) < 1.03 * profile.wall_s
 
 
+def test_calls_that_small_functions_leave_to_numpy_are_their_lines(target, setting) -> None:
+    a = np.eye(300) + 0.001
+    setting("tiering", "adaptive")
+    setting("threshold", 1 << 16)
+    with npaccel.accelerate(), npaccel.profile(target) as taken:
+        for _ in range(20):
+            np.linalg.inv(a)
+    profile, counted = taken.profile, taken.profile.usage["activities_s"]
+    found = at(profile, here() - 2).seconds
+    assert found["numpy"] == pytest.approx(counted["numpy"], rel=0.02, abs=1e-3)
+    assert sum(one.total_s for one in profile.lines) == pytest.approx(profile.wall_s, rel=0.03)
+
+
 def test_blocks_loops_functions_and_numpy_are_told_apart(target, setting) -> None:
     setting("tiering", "off")
     a = npaccel.asarray(np.linspace(0.5, 1.5, N))

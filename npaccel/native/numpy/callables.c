@@ -201,12 +201,17 @@ static bool target_passes(const call *c, Py_ssize_t all)
 static PyObject *do_small(const npa_small_function *f, PyObject *ufunc, PyObject *const *args,
                           Py_ssize_t n, PyObject *names)
 {
-    bool due = npa_suspended == 0 && npa_look_inside == 0 && npa_until_look <= 1, mine = false;
+    bool looked = npa_suspended == 0 && npa_look_inside == 0, mine = false;
+    bool due = looked && npa_until_look <= 1;
     npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
     PyObject *result = f != NULL ? npa_small_function_call(f, args, n, names)
                                  : npa_small_reduce(ufunc, args, n, names);
-    if (result != NULL && npa_suspended == 0 && npa_look_due()) {
+    if (due && result != NULL) {
         npa_stretch_end(&s, NPA_SMALL, npa_most_bytes(args, 1, &mine));
+    } else if (due) {
+        npa_stretch_drop(&s);
+    } else {
+        npa_until_look -= looked && result != NULL;
     }
     return result;
 }

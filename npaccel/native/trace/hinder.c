@@ -81,6 +81,14 @@ void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes
     chosen.is = false;
 }
 
+void npa_stretch_drop(const npa_stretch *s)
+{
+    if (s->timed) {
+        npa_now(s->clock);
+        npa_until_look = 0;
+    }
+}
+
 void npa_look_next(enum npa_hindrance kind)
 {
     chosen.left = chosen.is ? chosen.left : npa_until_look;

@@ -454,6 +454,7 @@ static inline bool npa_look_due(void)
 }
 npa_stretch npa_stretch_begin(void);
 void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes);
+void npa_stretch_drop(const npa_stretch *s); /* instead of end: that was not the call after all */
 void npa_look_next(enum npa_hindrance kind); /* the next call is looked at, and is that */
 void npa_run_because(enum npa_hindrance kind); /* what this thread runs next; else it is read */
 void npa_hinder_ran(int requests, double seconds);
