@@ -285,12 +285,15 @@ def empty_like(
 def _empty_of_shape(prototype: Array, dtype: np.dtype[Any], order: str, shape: Any) -> Any:
     """Memory of npaccel where the prototype's order is that of its axes, or does not matter."""
     usual = order == "C" or (order == "K" and prototype.flags.c_contiguous)
-    counts = type(shape) is tuple and all(type(n) is int and n > 0 for n in shape)
-    if not usual or not counts or dtype.hasobject or dtype.subdtype is not None:
+    # NumPy's code around transforms of several axes has counts of NumPy's integers.
+    counted = type(shape) is tuple and all(type(n) is int or isinstance(n, np.integer) for n in shape)
+    if not usual or not counted or dtype.hasobject or dtype.subdtype is not None:
         raise NotRecorded
-    if not _native.threshold() <= math.prod(shape) * dtype.itemsize <= sys.maxsize:
+    counts = tuple(map(int, shape))
+    size = math.prod(counts) * dtype.itemsize
+    if min(counts, default=1) <= 0 or not _native.threshold() <= size <= sys.maxsize:
         raise NotRecorded
-    return fresh(shape, dtype)
+    return fresh(counts, dtype)
 
 
 def _product(name: str, function: Function) -> None:

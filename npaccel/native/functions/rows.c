@@ -30,37 +30,9 @@ static npy_intp *core_of(job *j, int k, int i)
     return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]];
 }
 
-static void call_loop(const job *j, char **args, const npy_intp *dims, const npy_intp *steps)
+void npa_rows_call_loop(const job *j, char **args, const npy_intp *dims, const npy_intp *steps)
 {
     j->u->functions[j->loop](args, dims, steps, j->u->data != NULL ? j->u->data[j->loop] : NULL);
-}
-
-/* Real rows become complex a few at a time, where NumPy converts the whole array before. */
-static void run_widened(job *j, char *const *args, const npy_intp *dims, const npy_intp *steps)
-{
-    int from = PyArray_TYPE(j->arrays[0]), to = j->u->types[(npy_intp)j->loop * j->n];
-    npy_intp n = *core_of(j, 0, 0), size = npa_item_sizes[to], row = n * size;
-    char *wide = npa_pool_scratch(0, (size_t)(TOGETHER * row));
-    npy_intp part[1 + NPA_ROWS_CORES], own[NPA_ROWS_MOST + NPA_ROWS_STEPS];
-    if (wide == NULL) {
-        atomic_store(&j->raised, 1); /* NumPy does it */
-        return;
-    }
-    memcpy(part, dims, sizeof part);
-    memcpy(own, steps, sizeof own);
-    own[0] = row, own[j->n] = size;
-    for (npy_intp done = 0; done < dims[0]; done += part[0]) {
-        char *at[NPA_ROWS_MOST] = {wide};
-        part[0] = dims[0] - done < TOGETHER ? dims[0] - done : TOGETHER;
-        for (npy_intp i = 0; i < part[0]; i++) {
-            npa_cast(from, args[0] + (done + i) * steps[0], steps[j->n], to, wide + i * row, size,
-                     n);
-        }
-        for (int k = 1; k < j->n; k++) {
-            at[k] = args[k] + done * steps[k];
-        }
-        call_loop(j, at, part, own);
-    }
 }
 
 static void place_row(const job *j, npy_intp row, char **args)
@@ -88,10 +60,8 @@ static void run_line(job *j, npy_intp row, npy_intp count)
     if (j->small) {
         npa_multiply_small(j->u->types[(npy_intp)j->loop * j->n], args, count, j->cores, steps,
                            j->core_steps);
-    } else if (j->widens) {
-        run_widened(j, args, dims, steps);
-    } else {
-        call_loop(j, args, dims, steps);
+    } else if (j->kind != NPA_ROWS_TRANSFORM || !npa_rows_packed(j, args, dims, steps)) {
+        npa_rows_call_loop(j, args, dims, steps);
     }
 }
 
@@ -526,7 +496,8 @@ static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject
     bool alone = npa_pool_size() < 2 || ns < LEAST_NS || (j.rows == 1 && !j.whole);
     record *r = !own && !alone && !has_threads(&j) ? find_record(&j) : NULL;
     enum choice how = r != NULL ? choose(r) : !own ? NUMPY : alone ? ONE : ALL;
-    if (how == NUMPY && kind == NPA_ROWS_TRANSFORM && ns < MOST_HOME_NS && any_home(&j)) {
+    if (how == NUMPY && kind == NPA_ROWS_TRANSFORM &&
+        ((ns < MOST_HOME_NS && any_home(&j)) || npa_rows_share_places(&j))) {
         how = ONE;
     }
     if (how == NUMPY) {

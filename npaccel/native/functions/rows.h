@@ -41,6 +41,16 @@ enum npa_rows_kind npa_rows_kind_of(const PyUFuncObject *u);
 /* The arguments of a call of j->u. False: NumPy's to look at. */
 bool npa_rows_read(npa_rows_job *j, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
+/* rows.c: j->u's own loop */
+void npa_rows_call_loop(const npa_rows_job *j, char **args, const npy_intp *dims,
+                        const npy_intp *steps);
+/* rows_packed.c: so many rows of a transform, if they are better copied to where they lie one element
+ * behind the other; as a ufunc's loop. False: they are not. */
+bool npa_rows_packed(npa_rows_job *j, char *const *args, const npy_intp *dims,
+                     const npy_intp *steps);
+/* Whether that is so for a transform's operand, where it lies. */
+bool npa_rows_share_places(const npa_rows_job *j);
+
 /* integer_products.c: whether one of two factors is a vector of integers; their product, which is
  * that of matrices. NULL, perhaps without error: NumPy's */
 bool npa_is_of_integers(PyObject *o, int most);
