@@ -285,15 +285,20 @@ def empty_like(
 def _empty_of_shape(prototype: Array, dtype: np.dtype[Any], order: str, shape: Any) -> Any:
     """Memory of npaccel where the prototype's order is that of its axes, or does not matter."""
     usual = order == "C" or (order == "K" and prototype.flags.c_contiguous)
-    # NumPy's code around transforms of several axes has counts of NumPy's integers.
-    counted = type(shape) is tuple and all(type(n) is int or isinstance(n, np.integer) for n in shape)
-    if not usual or not counted or dtype.hasobject or dtype.subdtype is not None:
+    if type(shape) is not tuple or not all(map(_is_count, shape)):
+        raise NotRecorded
+    if not usual or dtype.hasobject or dtype.subdtype is not None:
         raise NotRecorded
     counts = tuple(map(int, shape))
     size = math.prod(counts) * dtype.itemsize
     if min(counts, default=1) <= 0 or not _native.threshold() <= size <= sys.maxsize:
         raise NotRecorded
     return fresh(counts, dtype)
+
+
+def _is_count(value: Any) -> bool:
+    """NumPy's code around transforms of several axes counts in NumPy's integers."""
+    return type(value) is int or (isinstance(value, np.integer) and value.dtype.kind in "iu")
 
 
 def _product(name: str, function: Function) -> None:

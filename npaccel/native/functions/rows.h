@@ -44,8 +44,8 @@ bool npa_rows_read(npa_rows_job *j, PyObject *const *args, Py_ssize_t n, PyObjec
 /* rows.c: j->u's own loop */
 void npa_rows_call_loop(const npa_rows_job *j, char **args, const npy_intp *dims,
                         const npy_intp *steps);
-/* rows_packed.c: so many rows of a transform, if they are better copied to where they lie one element
- * behind the other; as a ufunc's loop. False: they are not. */
+/* rows_packed.c: rows of a transform, as for a ufunc's loop, if they are better copied to where
+ * they lie one element behind the other. False: they are not. */
 bool npa_rows_packed(npa_rows_job *j, char *const *args, const npy_intp *dims,
                      const npy_intp *steps);
 /* Whether that is so for a transform's operand, where it lies. */

@@ -1,6 +1,6 @@
 /* rows_packed.c: rows of transforms, a few at a time, where each lies one element behind the other.
- * Real ones become complex there, where NumPy converts the whole array before. Where the elements of
- * a row lie whole pages apart, as those of a matrix's columns may do, they all want the same few
+ * Real ones become complex there, where NumPy converts the whole array before. Where the elements
+ * of a row lie whole pages apart, as those of a matrix's columns may do, they all want the same few
  * places of the cache: rows that are neighbours are read and written there together. Elsewhere this
  * was tried, and takes longer than what NumPy's loops do. */
 #include "functions/rows.h"
@@ -8,12 +8,13 @@
 #include <string.h>
 
 enum {
-    APART = 4096,        /* bytes after which places of a processor's first cache come again */
-    PLACES = 64,         /* elements of a row that may want the same, before it is worth while */
+    APART = 4096,         /* bytes after which places of a processor's first cache come again */
+    PLACES = 64,          /* elements of a row that may want the same, before it is worth while */
     LEAST = 4, MOST = 16, /* rows at a time */
-    IN_CACHE = 1 << 17,  /* bytes of them, if there are more than the least */
-    GAP = 64,            /* bytes behind each */
-    LONGEST = 1 << 18    /* bytes of a row */
+    IN_CACHE = 1 << 17,   /* bytes of them, if there are more than the least */
+    LONGEST = 1 << 18,    /* bytes of a row */
+    GAP = 64,             /* behind each: of a line of the cache */
+    AHEAD = 8,            /* so many elements before they are needed, a row's lines are fetched */
 };
 
 /* Rows of an operand or a result, where they are. */
@@ -53,11 +54,22 @@ static void copy_line(rows from, npy_intp from_step, rows to, npy_intp step, npy
     }
 }
 
-/* across: it is not far from row to row. */
+/* Neighbours that are soon to be read or written, where they are in few lines. */
+static void fetch(const rows *r, npy_intp count)
+{
+    for (npy_intp i = 0; r->row > 0 && r->row <= GAP && i < count * r->row; i += GAP) {
+        __builtin_prefetch(r->at + AHEAD * r->step + i);
+    }
+}
+
+/* across: it is not far from row to row, but from one element to the next. */
 static void copy_rows(rows from, rows to, npy_intp count, bool across)
 {
     npy_intp lines = across ? from.n : count, n = across ? count : from.n;
     for (npy_intp i = 0; i < lines; i++) {
+        if (across) {
+            fetch(&from, count), fetch(&to, count);
+        }
         copy_line(from, across ? from.row : from.step, to, across ? to.row : to.step, n);
         from.at += across ? from.step : from.row, to.at += across ? to.step : to.row;
     }
