@@ -230,7 +230,7 @@ VALUES = {
     "h": (
         "{h}[::-1]", "{h}.copy()", "np.roll({h}, 2)", "np.where({m}, {h}, {h})", "{h}[{q}]",
         "np.sort({h})", "np.concatenate(({h}[3:], {h}[:3]))", "np.repeat({h}[::2], 2)[:n]",
-        "{h} + od", "{h}.astype({h0}.dtype)",
+        "np.add({h}, od)", "{h}.astype({h0}.dtype)",
     ),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from npaccel.observe import gains
 from npaccel.observe.hindrances import (
@@ -16,6 +16,18 @@ from npaccel.observe.hindrances import (
     REMEDIES,
     left_reason,
     reason_of,
+)
+from npaccel.observe.line_texts import (
+    around,
+    called,
+    comes_once,
+    computes_only,
+    converted,
+    draws_one,
+    goes_through,
+    grown,
+    parsed,
+    picked,
 )
 from npaccel.observe.profile_data import Call, Line, Obstacle, Profile
 from npaccel.observe.words import percent
@@ -29,6 +41,12 @@ LEFT_REMEDIES: Final = {
     "matmul": "BLAS does it on all processors; fewer, larger products take less",
     "matrix product": "BLAS does it on all processors; fewer, larger products take less",
     "underflow": "np.errstate(all='warn', under='ignore') lets it be recorded",
+    "errors raise": "np.errstate(all='warn', under='ignore') lets it be recorded",
+    "unaligned": "np.array(x['field']) copies it once; or a dtype with align=True",
+    "swapped bytes": "x.astype(x.dtype.newbyteorder('=')) once",
+    "datetime64": "x.astype('i8') once, as integers are recorded",
+    "timedelta64": "x.astype('i8') once, as integers are recorded",
+    "inv": "np.linalg.solve(a, b) is inv(a) @ b with a third of the operations",
     "vectorized": "Python runs it for each element; write it with operations on whole arrays",
     "apply_along_axis": "Python runs it for each row; call a function that takes `axis`",
     "object": "arrays of Python objects stay NumPy's; use numbers",
@@ -49,6 +67,8 @@ LEFT: Final = {
     "loadtxt": gains.BINARY,
     "genfromtxt": gains.BINARY,
 }
+# It is recorded then.
+RECORDED: Final = "underflow", "errors raise", "unaligned", "swapped bytes"
 LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
 RANDOM_WORDS: Final = re.compile(r"random|\brng\b")
@@ -60,16 +80,23 @@ MADE, MADE_ONCE = "makes a random generator each time", "makes a random generato
 MAKE_ONE: Final = "make one, before the loop"
 ELEMENTS: Final = "Python goes through elements one by one"
 ON_WHOLE: Final = "if these are numbers, write it with operations on whole arrays"
-THROUGH: Final = ("sum", "max", "min", "any", "all", "map", "sorted")  # Python's own functions
 CALLED: Final = "Python itself, or what `{name}` does there, which is not recorded"
+ELSEWHERE: Final = "Python itself or another library{what}, not array operations"
+GROWN: Final = "`{function}` copies all of `{name}` each time"
+COLLECT: Final = "append parts to a list, and join them once behind the loop"
+CONVERTED: Final = "makes an array of `{name}`, whose numbers are Python's objects"
+CONVERT_ONCE: Final = "make it once, before the loop, or keep these numbers in an array"
+CLASS: Final = "has operators of another class (np.ma, pandas), and one of them {reason}"
+PLAIN: Final = "compute with its plain arrays (x.data and x.mask, or np.asarray(x))"
+PICKED: Final = "`{table}[{places}]` looks whether all of `{places}` lie within, and {reason}"
+CLIP: Final = "np.take({table}, {places}, mode='clip') need not look"
 READER: Final = "it is NumPy's own there, which needs values; docs/coverage.md lists what is not"
 PAIRS: Final = "np.einsum(..., optimize=True) does three arrays and more by pairs"
 SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
-NUMPYS: Final = "np.", "numpy."
 EINSUM_OF_TWO: Final = 3  # arguments
 COMPUTED: Final = "kernels", "blocks", "loops"
-LOOPS: Final = ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp
 MUCH: Final = 0.3  # of the program's time, or a line's
+MOST: Final = 0.7
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
 LEAST_CUTS: Final = 4  # fewer runs are no loop that is cut
 CUT_GAIN: Final = 0.1  # of the program's time: what runs of more than FEW_OPERATIONS have to gain
@@ -109,7 +136,23 @@ def advice(profile: Profile) -> list[Advice]:
         known = found.get(one.site)
         if one.seconds >= least and (known is None or known.seconds < one.seconds):
             found[one.site] = one
-    return sorted(found.values(), key=lambda one: -one.worth_s)
+    return sorted(_by_loop(profile, found.values()), key=lambda one: -one.worth_s)
+
+
+def _by_loop(profile: Profile, found: Iterable[Advice]) -> list[Advice]:
+    """Lines of a loop over elements, which is written otherwise as a whole, are told of as one."""
+    loops: dict[str, Advice] = {}
+    for one in sorted(found, key=lambda one: -one.seconds):
+        file, _, line = one.site.rpartition(":")
+        held = around(profile, file, int(line), ast.For) if one.remedy == ON_WHOLE else None
+        key = f"{file}:{held[-1].lineno}, loop" if held else one.site
+        known = loops.get(key)
+        if known is None:
+            loops[key] = one
+        else:
+            seconds = known.seconds + one.seconds
+            loops[key] = known._replace(seconds=seconds, gain_s=gains.part(seconds, gains.ONE_CALL))
+    return list(loops.values())
 
 
 def _waits(profile: Profile) -> Iterator[Advice]:
@@ -160,50 +203,58 @@ def _single_s(profile: Profile, cut: Obstacle) -> float:
     )
 
 
-def _around(profile: Profile, file: str, line: int, *kinds: type) -> list[Any] | None:
-    """The statements of those kinds that the line is in, the innermost last; None: of a long file
-    some lines are kept."""
-    texts = profile.source.get(file, {})
-    text = "\n".join(texts.get(n, "") for n in range(1, max(texts, default=0) + 1))
-    try:
-        nodes: list[Any] = [n for n in ast.walk(ast.parse(text)) if isinstance(n, kinds)]
-    except SyntaxError:
-        return None
-    found = [node for node in nodes if node.lineno <= line <= (node.end_lineno or 0)]
-    return sorted(found, key=lambda node: node.lineno)
-
-
 def _in_loop(profile: Profile, cut: Obstacle, line: int) -> bool:
     """Whether the line is in the innermost loop that is cut."""
-    around = _around(profile, cut.file, cut.line, ast.For, ast.While)
-    if around is None:
+    loops = around(profile, cut.file, cut.line, ast.For, ast.While)
+    if loops is None:
         return abs(line - cut.line) < BEFORE
-    return bool(around) and around[-1].lineno <= line <= (around[-1].end_lineno or 0)
-
-
-def _comes_once(profile: Profile, line: Line) -> bool:
-    """Whether it is in no loop and in no function, as far as that is known."""
-    functions = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda
-    around = _around(profile, line.file, line.line, ast.For, ast.While, *functions, *LOOPS)
-    return around is not None and not around
+    return bool(loops) and loops[-1].lineno <= line <= (loops[-1].end_lineno or 0)
 
 
 def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     size = one.size / max(one.calls, 1)
     what = reason_of(one.kind, size, int(profile.about.get("threshold", 0)))
     remedy = REMEDIES[one.kind]
+    site = _site(one.file, one.line)
     of = gains.on_arrays if one.kind in ON_ARRAYS else gains.together
     gain = of(profile, one, seconds)
-    reader = _reader(profile, one) if one.kind == "read" else ""
-    if reader:
-        return Advice(_site(one.file, one.line), seconds, f"`{reader}` {what}", READER)
+    if one.kind == "read":
+        return _reads(profile, one, what, Advice(site, seconds, what, remedy, gain))
     if one.kind == "pointer":
         # It is told of the line that records next, which may be the first one of the next round.
         before = range(one.line, one.line - BEFORE, -1)
         named = _indexed(profile, one.file, (*before, *range(one.line, one.line + BEFORE)))
         if named is not None:
             return named._replace(seconds=seconds, gain_s=gain)
-    return Advice(_site(one.file, one.line), seconds, what, remedy, gain)
+    return Advice(site, seconds, what, remedy, gain)
+
+
+def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
+    """What the line's text says of what reads there."""
+    tree = parsed(profile.text_of(one.file, one.line))
+    reader, (table, places) = _reader(profile, one), picked(tree)
+    if reader:
+        return told._replace(what=f"`{reader}` {what}", remedy=READER, gain_s=None)
+    if computes_only(tree):
+        seconds = max(told.seconds, _line_s(profile, one))
+        gain = gains.together(profile, one, seconds)
+        return Advice(told.site, seconds, CLASS.format(reason=what), PLAIN, gain)
+    if table and _looks(profile, one):
+        what = PICKED.format(table=table, places=places, reason=what)
+        return told._replace(what=what, remedy=CLIP.format(table=table, places=places), gain_s=None)
+    return told
+
+
+def _line_s(profile: Profile, one: Obstacle) -> float:
+    here = (line for line in profile.lines if (line.file, line.line) == (one.file, one.line))
+    return sum(line.total_s for line in here)
+
+
+def _looks(profile: Profile, one: Obstacle) -> bool:
+    """Whether the line asks for the least and the greatest of something."""
+    here = [(line.file, line.line) == (one.file, one.line) for line in profile.lines]
+    named = ({n.name for n in run.nodes if n.line >= 0 and here[n.line]} for run in profile.flushes)
+    return any(names >= {"minimum.reduce", "maximum.reduce"} for names in named)
 
 
 def _reader(profile: Profile, one: Obstacle) -> str:
@@ -211,14 +262,8 @@ def _reader(profile: Profile, one: Obstacle) -> str:
     for line in profile.lines:
         here = (line.file, line.line) == (one.file, one.line)
         if here and line.seconds.get("numpy", 0.0) >= MUCH * line.total_s:
-            return _called(_parsed(profile.text_of(one.file, one.line)))
+            return called(parsed(profile.text_of(one.file, one.line)))
     return ""
-
-
-def _called(tree: ast.AST) -> str:
-    """The first function of NumPy's that is called there, by its whole name, or ''."""
-    calls = (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return next((name for name in calls if name.startswith(NUMPYS)), "")
 
 
 def _of_lines(profile: Profile) -> Iterator[Advice]:
@@ -227,6 +272,10 @@ def _of_lines(profile: Profile) -> Iterator[Advice]:
         if not line.line:
             continue
         numpys, pythons = line.seconds.get("numpy", 0.0), line.seconds.get("python", 0.0)
+        by_text = _by_text(profile, line, numpys + pythons)
+        if by_text is not None:
+            yield by_text
+            continue
         if line.seconds.get("functions", 0.0) >= MUCH * profile.wall_s and _is_random(
             profile, line
         ):
@@ -235,6 +284,22 @@ def _of_lines(profile: Profile) -> Iterator[Advice]:
             yield from _in_numpy(profile, line, numpys)
         if pythons > 0:
             yield _in_python(profile, line, pythons)
+
+
+def _by_text(profile: Profile, line: Line, seconds: float) -> Advice | None:
+    """What the line's text says of what Python and NumPy do there, again and again."""
+    if seconds < MUCH * line.total_s or comes_once(profile, line.file, line.line):
+        return None
+    tree = parsed(profile.text_of(line.file, line.line))
+    gain = gains.part(seconds, gains.ONE_CALL)
+    function, name = grown(tree)
+    if function:
+        what = GROWN.format(function=function, name=name)
+        return Advice(line.site, seconds, what, COLLECT, gain)
+    made = converted(tree)
+    if made and line.seconds.get("python", 0.0) >= MUCH * line.total_s:
+        return Advice(line.site, seconds, CONVERTED.format(name=made), CONVERT_ONCE, gain)
+    return None
 
 
 def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
@@ -254,7 +319,7 @@ def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
         yield _hindered(profile, obstacles[0], seconds)
     else:
         found = _pythons(profile, line, seconds)
-        name = _called(_parsed(profile.text_of(line.file, line.line)))
+        name = called(parsed(profile.text_of(line.file, line.line)))
         own = name and found.what != ELEMENTS
         yield found._replace(what=f"calls `{name}`, which is NumPy's own there") if own else found
 
@@ -263,10 +328,12 @@ def _left(profile: Profile, line: Line, seconds: float, call: Call) -> Advice:
     """What NumPy ran, since there are no kernels for it."""
     words = f"{call.function} {call.reason}"
     word = next((word for word in LEFT_REMEDIES if word in words), "")
-    gain = gains.by_kernels(profile, seconds) if word == "underflow" else None
-    if word in LEFT:  # with what making and dropping such things takes there
+    gain = None
+    if word in RECORDED or word in LEFT:  # with what making and dropping such things takes there
         seconds = line.total_s
-        gain = gains.part(seconds, LEFT[word])
+        gain = (
+            gains.part(seconds, LEFT[word]) if word in LEFT else gains.by_kernels(profile, seconds)
+        )
     remedy = LEFT_REMEDIES.get(word, LEFT_REMEDY)
     return Advice(line.site, seconds, left_reason(call.function, call.reason), remedy, gain)
 
@@ -277,7 +344,7 @@ def _drawn(profile: Profile, line: Line) -> Advice:
     what = f"np.random takes {percent(seconds, profile.wall_s)}"
     if line.seconds.get("functions", 0.0) >= MUCH * seconds:
         return Advice(line.site, seconds, what, DRAWN)
-    once = _comes_once(profile, line)
+    once = comes_once(profile, line.file, line.line)
     if MAKES.search(profile.text_of(line.file, line.line)):
         saved = gains.part(seconds, gains.ONE_CALL)
         each = Advice(line.site, seconds, MADE, MAKE_ONE, saved)
@@ -288,6 +355,9 @@ def _drawn(profile: Profile, line: Line) -> Advice:
     recorded = round(line.seconds.get("recording", 0.0) / RECORD_S)
     calls = max(line.calls, recorded, *counted, 0)
     gain = gains.brief_calls(seconds, calls)
+    single = draws_one(parsed(profile.text_of(line.file, line.line)))
+    if single and line.seconds.get("python", 0.0) >= MOST * seconds:
+        gain = gains.part(seconds, gains.ONE_CALL)
     return Advice(line.site, seconds, what, RANDOM, gain)
 
 
@@ -307,11 +377,12 @@ def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
 
 def _pythons(profile: Profile, line: Line, seconds: float) -> Advice:
     """Of what nothing is counted: the line's text says what it may be."""
-    tree = _parsed(profile.text_of(line.file, line.line))
-    if _goes_through(profile, line, tree):
+    tree = parsed(profile.text_of(line.file, line.line))
+    if goes_through(profile, line.file, line.line):
+        seconds = sum(took for name, took in line.seconds.items() if name not in COMPUTED)
         gain = gains.part(seconds, gains.ONE_CALL)
         return Advice(line.site, seconds, ELEMENTS, ON_WHOLE, gain)
-    name = _called(tree)
+    name = called(tree)
     if name:
         pairs = any(
             isinstance(node, ast.Call) and len(node.args) > EINSUM_OF_TWO
@@ -319,48 +390,9 @@ def _pythons(profile: Profile, line: Line, seconds: float) -> Advice:
             if name.endswith(".einsum")
         )
         return Advice(line.site, seconds, CALLED.format(name=name), PAIRS if pairs else "")
-    what = "Python itself or another library, not array operations"
+    other = called(tree, numpys=False)
+    what = ELSEWHERE.format(what=f" (`{other}`)" if "." in other else "")
     return Advice(line.site, seconds, what, "")
-
-
-def _goes_through(profile: Profile, line: Line, tree: ast.AST) -> bool:
-    """Whether the line, or the loop that it is in, takes elements of something by its name."""
-    nodes = list(ast.walk(tree))
-    if any(isinstance(node, LOOPS) for node in nodes):
-        return True
-    for node in nodes:
-        match node:
-            case ast.Call(ast.Name(function), args) if function in THROUGH:
-                if any(isinstance(arg, ast.Name) for arg in args):
-                    return True
-    around = _around(profile, line.file, line.line, ast.For, ast.While)
-    inner = around[-1] if around else None
-    if not isinstance(inner, ast.For):
-        return False
-    return isinstance(inner.iter, ast.Name) or _computes_with(nodes, ast.unparse(inner.target))
-
-
-def _computes_with(nodes: Iterable[ast.AST], name: str) -> bool:
-    """Whether a variable is an operand there."""
-    operands: list[ast.expr] = []
-    for node in nodes:
-        if isinstance(node, ast.BinOp):
-            operands += [node.left, node.right]
-        elif isinstance(node, ast.Compare):
-            operands += [node.left, *node.comparators]
-        elif isinstance(node, ast.AugAssign):
-            operands.append(node.value)
-    return any(isinstance(one, ast.Name) and one.id == name for one in operands)
-
-
-def _parsed(text: str) -> ast.AST:
-    """A line of source, which may begin a statement of several; of what it is no more, nothing."""
-    for whole in (text, text.removeprefix("el") + " pass", text + " pass"):
-        try:
-            return ast.parse(whole)
-        except SyntaxError:
-            continue
-    return ast.Module([], [])
 
 
 def _obstacles(profile: Profile, line: Line) -> list[Obstacle]:
@@ -380,15 +412,10 @@ def _is_random(profile: Profile, line: Line) -> bool:
 def _indexed(profile: Profile, file: str, lines: Iterable[int]) -> Advice | None:
     """Of the first of these lines in which an array picks from another one by its name."""
     for number in lines:
-        for node in ast.walk(_parsed(profile.text_of(file, number))):
-            if (
-                isinstance(node, ast.Subscript)
-                and isinstance(node.value, ast.Name)
-                and isinstance(node.slice, ast.Name)
-            ):
-                what = f"`{ast.unparse(node)}` leaves npaccel"
-                remedy = f"wrap `{node.value.id}` with npaccel.asarray"
-                return Advice(_site(file, number), 0.0, what, remedy)
+        table, places = picked(parsed(profile.text_of(file, number)))
+        if table:
+            what = f"`{table}[{places}]` leaves npaccel"
+            return Advice(_site(file, number), 0.0, what, f"wrap `{table}` with npaccel.asarray")
     return None
 
 

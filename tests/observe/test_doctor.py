@@ -209,8 +209,10 @@ def test_single_operations_of_the_loop_count_for_what_cuts_it() -> None:
         ("sqrt", "dtype float128 has no kernel", 5.0, 4.5),
         ("f (vectorized)", "dtype object has no kernel", 5.0, 4.75),
         ("apply_along_axis", "not recorded", 5.0, 4.75),
-        ("sqrt", "underflow is asked for (np.errstate)", 4.0, 3.0),
+        ("sqrt", "underflow is asked for (np.errstate)", 5.0, 3.75),
         ("savetxt", "not recorded", 5.0, 4.75),
+        ("sqrt", "errors raise, print or call (np.errstate)", 5.0, 3.75),
+        ("multiply", "unaligned array", 5.0, 3.75),
         ("matmul", "matrix product", 4.0, None),
         ("convolve", "not recorded", 4.0, None),
     ],
@@ -241,13 +243,32 @@ def test_where_nothing_is_lost_nothing_is_promised() -> None:
 
 
 def test_random_numbers_are_saved_where_calls_are_brief() -> None:
-    texts = {FILE: SOURCE | {2: "    s += rng.normal()"}}
+    texts = {FILE: SOURCE | {2: "    s += rng.normal(m, 1, 9)"}}
     line = Line(FILE, 2, "", 1, {"python": 5.0})
     brief = Obstacle("small", FILE, 2, 1_000_000, 5.0, 0.0)
     assert only(profile(source=texts, lines=[line], obstacles=[brief])).gain_s == 4.75
     assert only(profile(source=texts, lines=[line])).gain_s is None  # nobody counted them
     long = brief._replace(calls=1000)
     assert only(profile(source=texts, lines=[line], obstacles=[long])).gain_s is None
+
+
+@pytest.mark.parametrize(
+    ("text", "one"),
+    [
+        ("rng.normal()", True),
+        ("rng.normal(m, 1)", True),
+        ("rng.normal(m, 1, 9)", False),
+        ("rng.random(9)", False),
+        ("int(rng.choice(10))", True),
+        ("rng.normal(size=9)", False),
+        ("rng.shuffle(x)", False),
+    ],
+)
+def test_numbers_that_are_drawn_one_by_one(text: str, one: bool) -> None:
+    texts = {FILE: SOURCE | {2: f"    s += {text}"}}
+    for kind, gain in [("python", 4.75 if one else None), ("functions", None)]:
+        line = Line(FILE, 2, "", 1, {kind: 5.0})
+        assert only(profile(source=texts, lines=[line])).gain_s == gain
 
 
 @pytest.mark.parametrize("loop", [True, False])
@@ -306,13 +327,93 @@ def test_drawing_takes_what_its_line_does_not_compute() -> None:
     assert found.sentence().startswith("np.random takes 25 %: they are drawn on all threads")
 
 
-def test_a_loop_over_an_array_goes_through_its_elements() -> None:
+@pytest.mark.parametrize(
+    ("loop", "text", "told"),
+    [
+        ("for v in a:", "    x = v", True),
+        ("for v in self.a:", "    x = v", True),
+        ("for k, v in np.ndenumerate(a):", "    t += v", True),
+        ("for v in zip(a, b):", "    t += f(v)", True),
+        ("for v in rng.random(9):", "    t += v", True),
+        ("for v in rng.random(9):", "    t = f(v)", False),
+        ("for v in range(9):", "    t = f(x) * v", False),
+        ("for v in range(9):", "    t = max(x.tolist())", True),
+    ],
+)
+def test_a_loop_over_an_array_goes_through_its_elements(loop: str, text: str, told: bool) -> None:
+    line = Line(FILE, 2, "", 1, {"python": 4.0, "numpy": 1.0, "kernels": 3.0})
+    found = only(profile(source={FILE: SOURCE | {1: loop, 2: text}}, lines=[line]))
+    assert (ELEMENTS in found.sentence()) == told
+    assert not told or (found.seconds, found.gain_s) == (5.0, 4.75)
+
+
+def test_lines_of_a_loop_over_elements_are_told_of_as_one() -> None:
+    texts = {FILE: {1: "for v in a:", 2: "    t += v", 3: "for w in b:", 4: "    u += w"}}
+    lines = [Line(FILE, n, "", 1, {"python": n}) for n in (1, 2, 4)]
+    found = advice(profile(source=texts, lines=lines))
+    assert [(one.site, one.seconds) for one in found] == [(f"{FILE}:4", 4.0), (f"{FILE}:2", 3.0)]
+    assert found[1].gain_s == pytest.approx(0.95 * 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("    x = np.append(x, 3.0)", "`np.append` copies all of `x` each time: append parts to a"),
+        ("    x = np.vstack([x, np.ones(9)])", "`np.vstack` copies all of `x` each time"),
+        ("    x = np.array(data) * 3", "makes an array of `data`, whose numbers are Python's"),
+    ],
+)
+def test_what_a_line_makes_again_and_again(text: str, says: str) -> None:
+    small = Obstacle("small", FILE, 2, 1000, 5.0, 1e10)
+    line = Line(FILE, 2, "", 1, {"python": 4.0, "numpy": 1.0})
+    told = profile(source={FILE: SOURCE | {2: text}}, lines=[line], obstacles=[small])
+    assert only(told).sentence().startswith(says) and only(told).gain_s == 4.75
+    once = profile(source={FILE: {2: text.strip()}}, lines=[line], obstacles=[small])
+    assert not only(once).sentence().startswith(says)
+    other = text.replace("x = ", "y = ").replace("array(data)", "array([3, 4])")
+    told = profile(source={FILE: SOURCE | {2: other}}, lines=[line], obstacles=[small])
+    assert not only(told).sentence().startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("    h.update(x)", "another library (`h.update`), not array operations"),
+        ("    f(x)", "another library, not array operations"),
+    ],
+)
+def test_a_call_of_others_is_named(text: str, says: str) -> None:
     line = Line(FILE, 2, "", 1, {"python": 5.0})
-    found = only(profile(source={FILE: SOURCE | {1: "for v in a:"}}, lines=[line]))
-    assert ELEMENTS in found.sentence() and found.gain_s == 4.75
-    for row, told in [("    t += v", True), ("    t = f(v)", False)]:
-        source = {FILE: SOURCE | {1: "for v in rng.random(9):", 2: row}}
-        assert (ELEMENTS in only(profile(source=source, lines=[line])).sentence()) == told
+    assert says in only(profile(source={FILE: SOURCE | {2: text}}, lines=[line])).sentence()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "    a = a * 0.5 + b",
+            "has operators of another class (np.ma, pandas), and one of them",
+        ),
+        ("    a = a * x[3] + b", "reads a result after every 2 operations: collect"),
+        ("    a = f(b) + a", "reads a result after every 2 operations: collect"),
+        ("    a = b @ a", "reads a result after every 2 operations: collect"),
+        (
+            "    y = lut[i] + 1",
+            "`lut[i]` looks whether all of `i` lie within, and reads a result",
+        ),
+    ],
+)
+def test_what_reads_is_told_by_the_lines_text(text: str, says: str) -> None:
+    cut = Obstacle("read", FILE, 2, 100, 6.0, 200.0)
+    known = [run("kernels", 4.0, 100, "minimum.reduce maximum.reduce", paced_s=1.0)]
+    made = profile(source={FILE: SOURCE | {2: text}}, obstacles=[cut], lines=[LINE], flushes=known)
+    made.lines = [LINE._replace(seconds={"numpy": 1.0, "recording": 7.0})]
+    found = only(made)
+    assert found.sentence().startswith(says)
+    assert found.seconds == (8.0 if "another class" in says else 6.0)
+    assert (found.gain_s is None) == ("lut" in text)
+    made.flushes = [run("kernels", 4.0, 100, "add", paced_s=1.0)]  # an element, not places
+    assert ("lut" in text) == (not only(made).sentence().startswith(says))
 
 
 def test_longer_runs_are_told_of_where_cutting_them_costs_much() -> None:

@@ -95,8 +95,10 @@ void npa_operator_is_exact(PyObject *ufunc, npa_exactness how)
 
 bool npa_is_exact(npa_exactness how, const npa_value *values, int n)
 {
-    for (int k = 0; how == NPA_EXACT_IF_REAL && k < n; k++) {
-        if (values[k].array != NULL && PyArray_ISCOMPLEX(values[k].array)) {
+    for (int k = 0; k < n; k++) {
+        PyArrayObject *a = values[k].array;
+        if (a != NULL && (PyArray_ISOBJECT(a) ||
+                          (how == NPA_EXACT_IF_REAL && PyArray_ISCOMPLEX(a)))) {
             return false;
         }
     }

@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+/* Why a scalar that is a time can't be recorded; NULL: it is none. */
+static const char *why_time(PyObject *o)
+{
+    return PyArray_IsScalar(o, Datetime)    ? "operand of type datetime64"
+           : PyArray_IsScalar(o, Timedelta) ? "operand of type timedelta64"
+                                            : NULL;
+}
+
 /* Operands that are nobody else's: plain arrays, scalars, lists. */
 bool npa_only_plain(PyObject *const *args, Py_ssize_t n)
 {
@@ -12,7 +20,7 @@ bool npa_only_plain(PyObject *const *args, Py_ssize_t n)
         PyObject *o = args[k];
         npa_value value;
         if (!plain(o) && o != Py_None && !PyList_CheckExact(o) && !PyTuple_CheckExact(o) &&
-            (PyArray_Check(o) || !npa_classify(o, &value))) {
+            why_time(o) == NULL && (PyArray_Check(o) || !npa_classify(o, &value))) {
             return false;
         }
     }
@@ -126,6 +134,12 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     if (!npa_only_plain(args, n) || all >= NPA_NESTED) {
         return PyErr_Occurred() ? NULL : npa_numpys_ufunc_call(self, args, nargs, names);
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        why = why_time(args[k]);
+        if (why != NULL) {
+            return run_ufunc(self, args, nargs, names, PyUnicode_InternFromString(why));
+        }
     }
     shifted[0] = self;
     memcpy(shifted + 1, args, sizeof *args * (size_t)all);
