@@ -147,6 +147,33 @@ def test_what_comes_once_is_numpys() -> None:
     del b
 
 
+def test_objects_are_numpys_for_what_they_are_and_not_for_coming_once() -> None:
+    a = np.array([3, 2**70] * LARGE, object)
+    _native.trials(True)
+    with npaccel.accelerate():
+        b = a * 2
+    one = found("calls multiply, which is NumPy's own (dtype object has no kernel)")
+    assert (one.site, one.calls) == (f"{__file__}:{here() - 2}", 1)
+    assert b.dtype == object and list(b[:2]) == [6, 2**71]
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_time_beside_an_array_is_numpys(ours: bool) -> None:
+    numbers, day = np.arange(LARGE), np.timedelta64(1, "D")
+    days = np.datetime64("2020-01-01") + numbers
+    with npaccel.accelerate():
+        if ours:
+            numbers = npaccel.evaluate(numbers * 1)
+        results = days - days[3], days > days[5], numbers * day
+    one = found("calls subtract, which is NumPy's own (operand of type datetime64)")
+    assert (one.site, one.calls) == (f"{__file__}:{here() - 2}", 1)
+    assert found("(operand of type timedelta64)").calls == 1
+    expected = days - days[3], days > days[5], np.arange(LARGE) * day
+    for result, other in zip(results, expected, strict=True):
+        assert result.dtype == other.dtype
+        np.testing.assert_array_equal(result, other)
+
+
 def test_many_operations_hinder_nothing() -> None:
     with npaccel.accelerate():
         a = np.ones(LARGE)
