@@ -130,7 +130,7 @@ def array_function(
             # NumPy names our class when it asks; somebody asks an ndarray.
             return np.ndarray.__array_function__(self, func, types, args, kwargs)
         return fallback(func, args, kwargs, "operand of another class")
-    if func in VIEWS or _is_transform(func):
+    if func in VIEWS or _runs_on_ours(func):
         return at_user_line(np.ndarray.__array_function__, (self, func, types, args, kwargs), {})
     try:
         if func in IMPLEMENTED:
@@ -160,10 +160,11 @@ def _has_others(value: Any) -> bool:
     return hasattr(type(value), "__array_function__") and not isinstance(value, np.ndarray)
 
 
-def _is_transform(function: Function) -> bool:
-    """Whether it is numpy.fft's, and its code may run on our arrays: in blocks, where `asarray` and
-    `empty_like` know them. That module is often not imported."""
-    found = getattr(function, "__module__", None) == "numpy.fft" and _native.in_block()
+def _runs_on_ours(function: Function) -> bool:
+    """Whether it is one of transforms or linear algebra, and its code may run on our arrays: in
+    blocks, where what it calls knows them. Such a module is often not imported."""
+    module = getattr(function, "__module__", None)
+    found = module in ("numpy.fft", "numpy.linalg") and _native.in_block()
     if found:
         COMPOSED[function] = True  # the core runs it from now on
     return found

@@ -43,6 +43,20 @@ VECTORS: dict[str, Product] = {
 }
 MATRICES: dict[str, Product] = {
     "dot": lambda a, b: np.dot(a, b.T),
+    "method": lambda a, b: a.dot(b.T),
+    "dot of its own transpose": lambda a, b: np.dot(a.T, a),
+    "dot with a vector": lambda a, b: np.dot(a, b[0]),
+    "dot with every other number": lambda a, b: np.dot(a, b.ravel()[::2][:300]),
+    "dot of a vector": lambda a, b: np.dot(b[:, 0].copy(), a),
+    "dot of rows apart": lambda a, b: np.dot(a[::2], b.T),
+    "dot of one column": lambda a, b: np.dot(a[:, :1], b[:1]),
+    "dot of many": lambda a, b: np.dot(a.reshape(4, 50, 300), b.T),
+    "dot into": lambda a, b: np.dot(a, b.T, np.zeros((200, 200), a.dtype)),
+    "dot of other shapes": lambda a, b: np.dot(a, b),
+    "inner": np.inner,
+    "inner with a vector": lambda a, b: np.inner(a, b[3]),
+    "inner of other shapes": lambda a, b: np.inner(a, b.T),
+    "tensordot": lambda a, b: np.tensordot(a, b, (1, 1)),
     "matmul": lambda a, b: np.matmul(a, b.T),
     "operator": lambda a, b: a @ b.T,
     "its own transpose": lambda a, b: a @ a.T,
@@ -99,6 +113,32 @@ def test_bits_are_numpys(char: str, computed: bool, block: bool) -> None:
             else:
                 got = seen(lambda product=product, x=x, y=y: product(x, y))
             assert got == expected, (name, char)
+
+
+HIDDEN: dict[str, tuple[tuple[int, ...], tuple[int, ...], Product]] = {
+    "matrices": ((200, 300), (300, 200), np.dot),
+    "the method": ((200, 300), (300, 200), lambda a, b: a.dot(b)),
+    "inner": ((200, 300), (250, 300), np.inner),
+    "matrix and vector": ((200, 300), (300,), np.dot),
+    "vector and matrix": ((200,), (200, 300), np.dot),
+    "stacks": ((30, 40, 50), (30, 50, 40), np.matmul),
+    "solve": ((190, 190), (190,), np.linalg.solve),
+    "solve for many": ((190, 190), (190, 3), np.linalg.solve),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_matrices_that_are_hidden_stay_so(name: str) -> None:
+    *shapes, product = HIDDEN[name]
+    a, b = (numbers("d", shape) for shape in shapes)
+    if a.shape == (190, 190):
+        a = a @ a.T + 190 * np.eye(190)
+    (x, first), (y, second) = hidden(a), hidden(b)
+    with npaccel.accelerate():
+        got = product(x, y)
+    large = [address for address, z in ((first, a), (second, b)) if z.nbytes >= 1 << 18]
+    assert large and not any(map(shows, large))
+    assert seen(lambda: got) == seen(lambda: product(a, b))
 
 
 @pytest.mark.parametrize("block", [False, True], ids=["wrapped", "block"])

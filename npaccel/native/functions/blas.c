@@ -83,45 +83,11 @@ static PyObject *multiply_vectors(const char *name, PyObject *const *args, bool 
     return good ? PyArray_Scalar(number, PyArray_DESCR(of[0]), NULL) : NULL;
 }
 
-/* np.dot, np.inner and the methods: what there is for integers, or two vectors. np.vdot: of all
- * elements; that of complex ones has a function that NumPy shows nobody. */
-static PyObject *vectors_of(const char *name, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                            PyObject *names, bool all)
-{
-    bool method = self != NULL && PyArray_Check(self);
-    if (names != NULL || n != 2 - method) {
-        return NULL;
-    }
-    PyObject *pair[2] = {method ? self : args[0], args[n - 1]};
-    return are_factors(pair, all ? NPA_MAX_DIMS : 1) &&
-                   !(all && PyArray_ISCOMPLEX((PyArrayObject *)pair[0]))
-               ? multiply_vectors(name, pair, all) : NULL;
-}
-
-PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    PyObject *made = vectors_of("dot", self, args, n, names, false);
-    return made != NULL || PyErr_Occurred() ? made : npa_dot_integers(what, self, args, n, names);
-}
-
-PyObject *npa_inner(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                    PyObject *names)
-{
-    (void)what;
-    return vectors_of("inner", self, args, n, names, false);
-}
-
-PyObject *npa_vdot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                   PyObject *names)
-{
-    (void)what;
-    return vectors_of("vdot", self, args, n, names, true);
-}
-
 /* ------------------------------------------------------------------------------------ matrices */
 
 /* Into `to`. False: with an exception, or NumPy does it again. */
-static bool run_matmul(npa_product *p, const npa_way *w, PyArrayObject *const *of, char *to)
+static bool run_matmul(const char *name, npa_product *p, const npa_way *w, PyArrayObject *const *of,
+                       char *to)
 {
     npa_opened o;
     int before = npa_now(NPA_IN_NUMPY);
@@ -135,14 +101,14 @@ static bool run_matmul(npa_product *p, const npa_way *w, PyArrayObject *const *o
         PyEval_RestoreThread(mine);
         good = !npa_seen_errors();
         if (good) {
-            note("matmul", start);
+            note(name, start);
         }
     }
     npa_now(before);
     return good;
 }
 
-static PyObject *multiply_matrices(npa_product *p, PyArrayObject *const *of)
+static PyObject *run_product(const char *name, npa_product *p, PyArrayObject *const *of)
 {
     const npa_way way = *npa_find_way(npa_matmul, PyArray_TYPE(of[0]), NPA_INEXACT);
     PyArray_Descr *descr = PyArray_DESCR(of[0]);
@@ -151,20 +117,98 @@ static PyObject *multiply_matrices(npa_product *p, PyArrayObject *const *of)
         return NULL;
     }
     if (p->ndim == 0) {
-        return run_matmul(p, &way, of, (char *)number) ? PyArray_Scalar(number, descr, NULL) : NULL;
+        return run_matmul(name, p, &way, of, (char *)number) ? PyArray_Scalar(number, descr, NULL) : NULL;
     }
     char *place;
     PyObject *made = npa_new_result(descr->type_num, p->ndim, p->shape, &place);
-    if (made != NULL && !run_matmul(p, &way, of, place)) {
+    if (made != NULL && !run_matmul(name, p, &way, of, place)) {
         Py_CLEAR(made);
     }
     return made;
 }
 
+static PyObject *multiply_matrices(const char *name, PyArrayObject *const *of)
+{
+    npa_product p;
+    return !npa_asks_underflow() && npa_find_product(&p, of[0], of[1]) &&
+                   npa_product_work(&p) <= MOST ? run_product(name, &p, of) : NULL;
+}
+
 PyObject *npa_matmul_unseen(PyObject *const *args)
 {
     PyArrayObject *of[2] = {(PyArrayObject *)args[0], (PyArrayObject *)args[1]};
-    npa_product p;
-    return are_factors(args, 2) && !npa_asks_underflow() && npa_find_product(&p, of[0], of[1]) &&
-                   npa_product_work(&p) <= MOST ? multiply_matrices(&p, of) : NULL;
+    return are_factors(args, 2) ? multiply_matrices("matmul", of) : NULL;
+}
+
+/* Whether np.dot copies nothing for BLAS, nor takes an axis of one element for none. */
+static bool is_one_piece(PyArrayObject *a)
+{
+    bool good = PyArray_ISONESEGMENT(a);
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        good = good && PyArray_DIM(a, i) > 1;
+    }
+    return good;
+}
+
+/* ----------------------------------------------------------------------- np.dot, inner and vdot */
+
+/* np.dot of matrices, and of a matrix and a vector: it calls BLAS with what matmul calls it with. */
+static PyObject *multiply_pieces(const char *name, PyObject *const *pair)
+{
+    PyArrayObject *of[2] = {(PyArrayObject *)pair[0], (PyArrayObject *)pair[1]};
+    return are_factors(pair, 2) && PyArray_NDIM(of[0]) + PyArray_NDIM(of[1]) > 2 &&
+                   is_one_piece(of[0]) && is_one_piece(of[1])
+               ? multiply_matrices(name, of) : NULL;
+}
+
+/* The two factors; self: of a method, the first. False: there are others, or more. */
+static bool read_factors(PyObject **pair, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
+{
+    bool method = self != NULL && PyArray_Check(self);
+    bool two = names == NULL && n == 2 - method;
+    if (two) {
+        pair[0] = method ? self : args[0], pair[1] = args[n - 1];
+    }
+    return two;
+}
+
+/* What there is for integers, for two vectors, or for two matrices. */
+PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *pair[2], *made = NULL;
+    if (read_factors(pair, self, args, n, names)) {
+        made = are_factors(pair, 1) ? multiply_vectors("dot", pair, false)
+                                    : multiply_pieces("dot", pair);
+    }
+    return made != NULL || PyErr_Occurred() ? made : npa_dot_integers(what, self, args, n, names);
+}
+
+/* np.inner(a, b) of matrices is np.dot(a, b.T). */
+PyObject *npa_inner(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                    PyObject *names)
+{
+    PyObject *pair[2], *made = NULL;
+    (void)what;
+    if (!read_factors(pair, self, args, n, names) || !are_factors(pair, 2)) {
+        return NULL;
+    }
+    if (are_factors(pair, 1)) {
+        return multiply_vectors("inner", pair, false);
+    }
+    pair[1] = PyArray_Transpose((PyArrayObject *)pair[1], NULL);
+    made = pair[1] != NULL ? multiply_pieces("inner", pair) : NULL;
+    Py_XDECREF(pair[1]);
+    return made;
+}
+
+/* Of all elements; that of complex ones has a function that NumPy shows nobody. */
+PyObject *npa_vdot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                   PyObject *names)
+{
+    PyObject *pair[2];
+    (void)what;
+    return read_factors(pair, self, args, n, names) && are_factors(pair, NPA_MAX_DIMS) &&
+                   !PyArray_ISCOMPLEX((PyArrayObject *)pair[0])
+               ? multiply_vectors("vdot", pair, true) : NULL;
 }

@@ -10,8 +10,8 @@
 enum { LEAST_BYTES = 1 << 15, LEAST_OF_SOLVERS = 1 << 11, LEAST_SMALL = 16 };
 enum { TOGETHER = 16 }; /* rows that NumPy's vectors may share */
 static const double LEAST_NS = 60e3, TASK_NS = 15e3;
-/* From there on, to show the operands costs little beside the rows */
-static const double MOST_HOME_NS = 1e6;
+/* From there on, to show the operands costs little beside the rows; multiplications */
+static const double MOST_HOME_NS = 1e6, MOST_HOME = 1 << 24;
 
 /* How long a row takes: `fixed` ns, and `each` for every element of its operands, times an extent
  * of what is not linear. most: from there on BLAS may have threads of its own, which our threads
@@ -135,6 +135,17 @@ static bool measure_row(job *j)
     return true;
 }
 
+/* Whether some of it lies in our memory: NumPy would have to be shown it, and the call to go by way
+ * of Python. */
+static bool any_home(const job *j)
+{
+    bool any = false;
+    for (int k = 0; k < j->n; k++) {
+        any |= j->given[k] && npa_buffer_of(j->arrays[k]) != NULL;
+    }
+    return any;
+}
+
 /* The space that the operands broadcast to, and that of a given result. */
 static bool measure_space(job *j)
 {
@@ -163,7 +174,7 @@ static bool measure_space(job *j)
     for (int i = 0; i < j->ndim; i++) {
         j->rows *= j->dims[i];
     }
-    return j->rows > 1 || j->kind == NPA_ROWS_TRANSFORM || j->whole;
+    return j->rows > 1 || j->kind == NPA_ROWS_TRANSFORM || j->whole || any_home(j);
 }
 
 /* Whether BLAS computes a row, and with threads of its own. */
@@ -203,6 +214,16 @@ static double cost(job *j)
                    : j->kind == NPA_ROWS_PRODUCT ? (double)j->cores[1]
                                         : 1;
     return (double)j->rows * (costs[j->kind].fixed + costs[j->kind].each * elements * times);
+}
+
+/* Whether that is little beside what it takes to show the operands. ns: the cost, which of matrices
+ * that BLAS multiplies is much less. */
+static bool is_short(const job *j, double ns)
+{
+    return j->kind != NPA_ROWS_PRODUCT
+               ? ns < MOST_HOME_NS
+               : (double)j->rows * (double)j->cores[0] * (double)j->cores[1] *
+                         (double)j->cores[2] < MOST_HOME;
 }
 
 /* Whether NumPy would make its results in the order of the axes, as ours are. */
@@ -245,6 +266,9 @@ static bool make_results(job *j)
         memcpy(dims, j->dims, sizeof *dims * (size_t)ndim);
         for (int i = 0; i < j->u->core_num_dims[k]; i++) {
             dims[ndim++] = *core_of(j, k, i);
+        }
+        if (ndim == 0) {
+            return false; /* a scalar */
         }
         PyObject *made =
             npa_new_result(j->u->types[(npy_intp)j->loop * j->n + k], ndim, dims, &j->data[k]);
@@ -457,22 +481,12 @@ static bool has_rows(const PyUFuncObject *u, enum npa_rows_kind kind, PyObject *
     for (int k = 0; k < u->nin && k < n; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
         int outer = PyArray_Check(args[k]) ? PyArray_NDIM(a) - u->core_num_dims[k] : -1;
-        if (outer >= (kind != NPA_ROWS_TRANSFORM) && PyArray_NBYTES(a) >= least) {
+        bool one = kind == NPA_ROWS_TRANSFORM || (outer == 0 && npa_buffer_of(a) != NULL);
+        if (outer >= !one && PyArray_NBYTES(a) >= least) {
             return true;
         }
     }
     return false;
-}
-
-/* Whether some of it lies in our memory: NumPy would have to be shown it, and the call to go by way
- * of Python. */
-static bool any_home(const job *j)
-{
-    bool any = false;
-    for (int k = 0; k < j->n; k++) {
-        any |= j->given[k] && npa_buffer_of(j->arrays[k]) != NULL;
-    }
-    return any;
 }
 
 static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject *const *args,
@@ -496,8 +510,8 @@ static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject
     bool alone = npa_pool_size() < 2 || ns < LEAST_NS || (j.rows == 1 && !j.whole);
     record *r = !own && !alone && !has_threads(&j) ? find_record(&j) : NULL;
     enum choice how = r != NULL ? choose(r) : !own ? NUMPY : alone ? ONE : ALL;
-    if (how == NUMPY && kind == NPA_ROWS_TRANSFORM &&
-        ((ns < MOST_HOME_NS && any_home(&j)) || npa_rows_share_places(&j))) {
+    if (how == NUMPY && ((is_short(&j, ns) && any_home(&j)) ||
+                         (kind == NPA_ROWS_TRANSFORM && npa_rows_share_places(&j)))) {
         how = ONE;
     }
     if (how == NUMPY) {
