@@ -43,6 +43,7 @@ KNOWN = {
     ("numpy", "union1d"): (FALLBACK, HASHES),
     ("numpy", "apply_along_axis"): (FALLBACK, "a call of the function for each row"),
     ("numpy", "tri"): (FALLBACK, "ufunc.outer of small arrays; the rest is recorded"),
+    ("numpy.linalg", "vecdot"): (DELEGATED, "generalised ufunc, whose axis is named"),
     ("operators", "__bool__"): (DELEGATED, READS),
     ("operators", "__complex__"): (DELEGATED, READS),
     ("operators", "__float__"): (DELEGATED, READS),

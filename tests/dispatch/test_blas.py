@@ -52,7 +52,7 @@ MATRICES: dict[str, Product] = {
     "dot of one column": lambda a, b: np.dot(a[:, :1], b[:1]),
     "dot of many": lambda a, b: np.dot(a.reshape(4, 50, 300), b.T),
     "dot into": lambda a, b: np.dot(a, b.T, np.zeros((200, 200), a.dtype)),
-    "dot of other shapes": lambda a, b: np.dot(a, b),
+    "dot of other shapes": np.dot,
     "inner": np.inner,
     "inner with a vector": lambda a, b: np.inner(a, b[3]),
     "inner of other shapes": lambda a, b: np.inner(a, b.T),
@@ -139,6 +139,28 @@ def test_matrices_that_are_hidden_stay_so(name: str) -> None:
     large = [address for address, z in ((first, a), (second, b)) if z.nbytes >= 1 << 18]
     assert large and not any(map(shows, large))
     assert seen(lambda: got) == seen(lambda: product(a, b))
+
+
+@pytest.mark.parametrize("shape", [(190, 190), (190, 180), (3, 190, 190), (0, 0)])
+@pytest.mark.parametrize(
+    "call", [np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.eigh]
+)
+def test_what_linear_algebra_refuses(shape: tuple[int, ...], call: Callable[..., Any]) -> None:
+    a = np.full(shape, -1.0)
+    b = (np.ones(shape[-1]),) if call is np.linalg.solve else ()
+
+    def told(x: Any) -> Any:
+        try:
+            made = call(x, *b)
+            parts = made if isinstance(made, tuple) else (made,)
+            return [np.asarray(part).tobytes() for part in parts]
+        except np.linalg.LinAlgError as error:
+            return type(error), str(error)
+
+    expected = told(a)
+    for computed in (False, True):
+        with npaccel.accelerate():
+            assert told(wait(a, computed)) == expected
 
 
 @pytest.mark.parametrize("block", [False, True], ids=["wrapped", "block"])
