@@ -117,7 +117,8 @@ static PyObject *run_product(const char *name, npa_product *p, PyArrayObject *co
         return NULL;
     }
     if (p->ndim == 0) {
-        return run_matmul(name, p, &way, of, (char *)number) ? PyArray_Scalar(number, descr, NULL) : NULL;
+        return run_matmul(name, p, &way, of, (char *)number) ? PyArray_Scalar(number, descr, NULL)
+                                                            : NULL;
     }
     char *place;
     PyObject *made = npa_new_result(descr->type_num, p->ndim, p->shape, &place);
@@ -152,7 +153,7 @@ static bool is_one_piece(PyArrayObject *a)
 
 /* ----------------------------------------------------------------------- np.dot, inner and vdot */
 
-/* np.dot of matrices, and of a matrix and a vector: it calls BLAS with what matmul calls it with. */
+/* np.dot of matrices, and of a matrix and a vector: it calls BLAS as matmul does. */
 static PyObject *multiply_pieces(const char *name, PyObject *const *pair)
 {
     PyArrayObject *of[2] = {(PyArrayObject *)pair[0], (PyArrayObject *)pair[1]};
