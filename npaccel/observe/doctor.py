@@ -218,6 +218,9 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     site = _site(one.file, one.line)
     of = gains.on_arrays if one.kind in ON_ARRAYS else gains.together
     gain = of(profile, one, seconds)
+    inside = _inside(profile, one) if one.kind == "element" else ""
+    if inside:
+        return Advice(site, seconds, f"`{inside}` {what}", "")
     if one.kind == "read":
         return _reads(profile, one, what, Advice(site, seconds, what, remedy, gain))
     if one.kind == "pointer":
@@ -227,6 +230,13 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
         if named is not None:
             return named._replace(seconds=seconds, gain_s=gain)
     return Advice(site, seconds, what, remedy, gain)
+
+
+def _inside(profile: Profile, one: Obstacle) -> str:
+    """NumPy's function that takes elements there, where the line itself takes none; or ''."""
+    tree = parsed(profile.text_of(one.file, one.line))
+    subscripts = any(isinstance(node, ast.Subscript) for node in ast.walk(tree))
+    return "" if subscripts else called(tree)
 
 
 def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:

@@ -24,6 +24,7 @@ NUMPYS = "np.", "numpy."
 THROUGH = ("sum", "max", "min", "any", "all", "map", "sorted")  # Python's own functions
 EACH = ("zip", "enumerate", "reversed", "nditer", "ndenumerate")  # what a loop takes elements of
 COMPREHENSIONS = ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp
+MAKING = ("array", "asarray")
 JOINING = ("append", "concatenate", "hstack", "vstack", "insert")
 # Functions that draw, and how many arguments they have before `size`.
 BEFORE_SIZE = {
@@ -143,8 +144,9 @@ def converted(tree: ast.AST) -> str:
     """What has a name and is made an array there, or ''."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(ast.Attribute(_, "array" | "asarray"), [ast.Name() as made, *_]):
-                return made.id
+            case ast.Call(ast.Attribute(ast.Name("np" | "numpy"), name), [ast.Name(made), *_]):
+                if name in MAKING:
+                    return made
     return ""
 
 

@@ -34,6 +34,7 @@ __all__ = ["made", "read"]
 # native/base/times.c and profile.c, in order.
 ACTIVITIES: Final = ("python", "recording", "planning", "running", "functions", "loops", "numpy")
 STEPS: Final = {9: "kernels", 10: "blocks", 11: "loops"}
+ALONE: Final = {"kernels": "cluster"}  # of requests without a plan: whose
 EVENT: Final = struct.Struct("=QQQiihBB4x")
 # Plans are made again to be read, for so long: the longest runs' come first.
 READING_S: Final = 10.0
@@ -345,10 +346,10 @@ class _Reader:
                 spent[k] = together_ns / len(own)
         for number, (kind, _, count) in enumerate(run.steps):
             of: Sequence[int] = range(number, number + count) if run.single else range(most)
-            name, backend = "", "numpy" if run.single else ""
+            what = STEPS.get(kind, "loops" if run.single else "kernels")
+            name, backend = "", "" if not run.single else ALONE.get(what, "numpy")
             if plan is not None:
                 of, name, backend = plan[number][:3]
-            what = STEPS.get(kind, "loops" if run.single else "kernels")
             yield Group(what, name, backend, 1e-9 * spent[number], tuple(i for i in of if i < most))
 
     def events(self, packed: bytes) -> Iterator[Event]:

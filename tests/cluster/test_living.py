@@ -451,6 +451,26 @@ def test_explain_tells_the_plan_of_a_run_there(two: Cluster) -> None:
     ]
 
 
+def test_a_profile_gives_what_workers_take_to_the_lines_of_its_operations(
+    two: Cluster, tmp_path: Path
+) -> None:
+    x = npaccel.asarray(numbers(1, (600, 500)), device=two)
+    with npaccel.profile(tmp_path / "p") as taken:
+        for _ in range(4):
+            y = np.abs(x * 0.5)
+            y = np.sin(y) + 1
+            npaccel.evaluate(y)
+    lines = {line.line: line for line in taken.profile.lines if line.file == __file__}
+    first = min(number for number, line in lines.items() if line.operations)
+    own, other = lines[first], lines[first + 1]
+    assert (own.operations, other.operations) == (2 * 4 * 300_000, 2 * 4 * 300_000)
+    assert other.seconds["kernels"] > own.seconds["kernels"] > 0  # a sine costs more
+    assert sum(line.total_s for line in lines.values()) <= 1.03 * taken.profile.wall_s
+    (run,) = [run for run in taken.profile.flushes if run.runs == 4]
+    assert [node.name for node in run.nodes] == ["multiply", "absolute", "sin", "add"]
+    assert {(group.what, group.backend) for group in run.groups} == {("kernels", "cluster")}
+
+
 def test_devices_lists_open_clusters(two: Cluster) -> None:
     def rows() -> list[Any]:
         return [one for one in npaccel.devices().devices if one.backend == "cluster"]

@@ -236,6 +236,22 @@ def test_what_hinders_on_arrays(kind: str, size: float, gain: float) -> None:
     assert (found.seconds, found.gain_s) == (5.0, pytest.approx(gain))
 
 
+def test_what_takes_elements_is_named_where_the_line_takes_none() -> None:
+    line = Line(FILE, 2, "", 1, {"python": 5.0})
+    taken = Obstacle("element", FILE, 2, 1000, 5.0, 0.0)
+    for text, says in [
+        (
+            "    s = np.array2string(a)",
+            "`np.array2string` takes elements one by one, at Python's own",
+        ),
+        ("    s = np.abs(a[i])", "takes elements one by one, at Python's own pace: write the loop"),
+        ("    s = f(a)", "takes elements one by one, at Python's own pace: write the loop"),
+    ]:
+        made = profile(source={FILE: SOURCE | {2: text}}, lines=[line], obstacles=[taken])
+        assert only(made).sentence().startswith(says)
+        assert (only(made).gain_s is None) == ("array2string" in text)
+
+
 def test_where_nothing_is_lost_nothing_is_promised() -> None:
     single = Obstacle("at once", FILE, 2, 1000, 4.0, 1e9)
     found = only(profile(obstacles=[single], lines=[LINE._replace(seconds={"numpy": 4.0})]))

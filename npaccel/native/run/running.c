@@ -169,20 +169,44 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
     return status;
 }
 
+/* The run is done by a cluster's workers, where its data lives. */
+static bool run_there(uint8_t *kinds)
+{
+    int requests = npa_q.run.requests;
+    if (!npa_cluster_wants(&npa_q, requests)) {
+        return false;
+    }
+    if (npa_profiling) {
+        npa_profile_run(&npa_q, NULL, requests, true, true);
+    }
+    int64_t begin = npa_clock_ns();
+    int before = npa_now(NPA_IN_KERNELS);
+    bool done = npa_cluster_run(&npa_q, requests, kinds);
+    npa_now(before);
+    if (npa_profiling && done) {
+        npa_profile_step(0, requests, NPA_STEP_KERNEL);
+    }
+    if (npa_profiling) {
+        npa_profile_ran();
+    }
+    if (done) {
+        npa_q.run.done = requests;
+        npa_q.run.ns = (uint64_t)(npa_clock_ns() - begin);
+    }
+    return done;
+}
+
 static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
 {
     npa_program *program = (npa_program *)npa_q.run.program;
     bool whole = npa_q.run.done == 0;
+    if (run_there(kinds)) {
+        return 0;
+    }
     if (npa_profiling) {
         npa_profile_run(&npa_q, program, npa_q.run.requests, npa_program_single(program), whole);
     }
     int64_t begin = npa_clock_ns();
-    if (npa_cluster_wants(&npa_q, npa_q.run.requests) &&
-        npa_cluster_run(&npa_q, npa_q.run.requests, kinds)) {
-        npa_q.run.done = npa_q.run.requests;
-        npa_q.run.ns = (uint64_t)(npa_clock_ns() - begin);
-        return 0;
-    }
     int status = npa_program_single(program)
         ? run_once(kinds, poll, interrupted)
         : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &npa_q.run.done);
