@@ -398,6 +398,20 @@ static bool open_all(job *j, npa_opened *o)
     return good;
 }
 
+/* Whether it is one call of a loop of NumPy's, as NumPy would do it. */
+static bool is_numpys(const job *j, enum choice how)
+{
+    return how == ONE && j->rows == 1 && !j->whole && !j->small && j->kind != NPA_ROWS_TRANSFORM;
+}
+
+static void note(const job *j, double seconds)
+{
+    const char *reason = j->kind == NPA_ROWS_PRODUCT ? "matrix product" : "generalised ufunc";
+    if (npa_note_fallback((PyObject *)j->u, reason, seconds) < 0) {
+        PyErr_Clear(); /* it is only not counted */
+    }
+}
+
 static bool run_rows(job *j, record *r, enum choice how, double ns)
 {
     npa_opened o;
@@ -408,7 +422,8 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     }
     npy_intp each = how == ALL ? (npy_intp)(TASK_NS * (double)j->rows / ns) + 1 : j->rows;
     j->each = j->kind == NPA_ROWS_TRANSFORM ? (each + TOGETHER - 1) / TOGETHER * TOGETHER : each;
-    int before = npa_now(NPA_IN_KERNELS);
+    bool numpys = is_numpys(j, how);
+    int before = npa_now(numpys ? NPA_IN_NUMPY : NPA_IN_KERNELS);
     double begin = npa_seconds();
     if (j->whole) {
         npy_intp all = how == ALL ? (npy_intp)(TASK_NS * (double)(j->rows * j->cores[0]) / ns)
@@ -423,6 +438,9 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     }
     npa_close(&o);
     npa_now(before);
+    if (numpys && !atomic_load(&j->raised)) {
+        note(j, npa_seconds() - begin);
+    }
     if (atomic_load(&j->raised) && r == NULL) {
         return false;
     }
