@@ -1,20 +1,23 @@
-"""Random programs that are looked at: does `peek` show NumPy's values, and do the programs that are
-looked at, or run operation by operation (`step`), stay the same to the bit?
+"""Random programs that are looked at: does `peek` show NumPy's values, does `watch` stop where a
+condition becomes true, and do the programs that are looked at, watched, or run operation by
+operation (`step`), stay the same to the bit?
 
     python bench/looks.py [--programs 5000] [--first 0]
 
 Each program has a number, of which it is made: arrays of several dtypes, of 60 elements or of
 60,000, and up to 16 statements on them (arithmetic, in place, through views, reductions, scans,
 picks, casts, draws). It runs by NumPy, by npaccel, by npaccel with looks at all arrays and at parts
-of them after some statements, and by npaccel under `step`. What is left, and the generator's state,
-have to be the same in the last three; what was seen and what is left NumPy's to the bit, but in one
-program in four, which has sums of floats (dtypes and shapes there); and operations and runs must be
-as many with looks as without.
+of them after some statements, by npaccel under `step`, and with the arrays that it begins with
+watched. What is left, and the generator's state, have to be the same in the last four; what was
+seen, what is left and the stops NumPy's to the bit, but in one program in four, which has sums of
+floats (dtypes and shapes there); and operations and runs must be as many with looks as without.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import random
 import sys
 import time
@@ -30,6 +33,8 @@ SIZES = (60, 60, 60, 60_000)
 DTYPES = ("f8", "f8", "f4", "i8", "i4", "u1", "c16")
 MOST = 16  # statements
 WITH_SUMS = 4  # one program in so many
+BEGUN = 3  # arrays, which are watched
+MUCH = 45
 COUNTED = ("requests", "flushes", "guard_faults")
 
 
@@ -97,12 +102,16 @@ def made(number: int) -> tuple[list[np.ndarray], list[Statement]]:
     numbers = np.random.default_rng(number)
     size = choice.choice(SIZES)
     arrays = [
-        (numbers.standard_normal(size) * 10 + 20).astype(choice.choice(DTYPES)) for _ in range(3)
+        (numbers.standard_normal(size) * 10 + 20).astype(choice.choice(DTYPES))
+        for _ in range(BEGUN)
     ]
     names = [name for name in (*DEEDS, "draw") if number % WITH_SUMS == 0 or name not in SUMS]
     steps = [
         Statement(
-            choice.choice(names), choice.randrange(3), choice.randrange(3), choice.random() < 0.4
+            choice.choice(names),
+            choice.randrange(BEGUN),
+            choice.randrange(BEGUN),
+            choice.random() < 0.4,
         )
         for _ in range(choice.randint(1, MOST))
     ]
@@ -110,10 +119,13 @@ def made(number: int) -> tuple[list[np.ndarray], list[Statement]]:
 
 
 def run(
-    number: int, wrap: Callable[[np.ndarray], Any], look: Callable[[Values], None]
+    number: int,
+    wrap: Callable[[np.ndarray], Any],
+    look: Callable[[Values], None],
+    after: Callable[[], None] = lambda: None,
 ) -> tuple[Values, Any]:
     """What the program leaves, and its generator's state. look : is given the arrays behind
-    statements with a look."""
+    statements with a look. after : is called behind each."""
     arrays, steps = made(number)
     values = [wrap(array.copy()) for array in arrays]
     generator = np.random.default_rng(number)
@@ -124,6 +136,7 @@ def run(
                 values[step.k] = a + wrap(generator.random(a.size))
             else:
                 values[step.k] = DEEDS[step.deed](a, values[step.other])
+            after()
             if step.looks:
                 look(values)
         left = [np.array(value) for value in values]
@@ -159,6 +172,31 @@ def counted(number: int, look: Callable[[Values], None]) -> tuple[Values, Any, l
     return left, state, [after[name] - before[name] for name in COUNTED]
 
 
+def is_much(value: np.ndarray) -> bool:
+    return bool((abs(value) > MUCH).any())
+
+
+def watched(number: int) -> tuple[Values, Any, list[int]]:
+    """What is left, and how often a watch of each array that it begins with stopped."""
+    watches: list[Any] = []
+
+    def wrap(array: np.ndarray) -> Any:
+        made = npaccel.asarray(array)
+        if len(watches) < BEGUN:
+            watches.append(npaccel.watch(made, is_much))
+        return made
+
+    before, sys.breakpointhook = sys.breakpointhook, lambda: None
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            left, state = run(number, wrap, lambda values: None)
+        return left, state, [watch.stops for watch in watches]
+    finally:
+        sys.breakpointhook = before
+        for watch in watches:
+            watch.stop()
+
+
 def wrong(number: int) -> tuple[str, int]:
     """What is wrong with it, or ''; how many arrays were looked at."""
     wanted: Values = []
@@ -173,17 +211,34 @@ def wrong(number: int) -> tuple[str, int]:
         seen.extend(map(npaccel.peek, values))
         seen.extend(npaccel.peek(value, at=np.s_[1:9:3]) for value in values)
 
-    plain, state = run(number, lambda array: array, numpys)
+    arrays: Values = []
+    stops, was = [0] * BEGUN, [False] * BEGUN
+
+    def conditions() -> None:
+        now = list(map(is_much, arrays[:BEGUN]))
+        stops[:] = [n + (b and not a) for n, a, b in zip(stops, was, now, strict=True)]
+        was[:] = now
+
+    def wrap(array: np.ndarray) -> np.ndarray:
+        arrays.append(array)
+        if len(arrays) == BEGUN:
+            conditions()
+        return array
+
+    plain, state = run(number, wrap, numpys, conditions)
     ours = counted(number, lambda values: None)
     looked = counted(number, look)
     with npaccel.step():
         stepped = run(number, npaccel.asarray, lambda values: None)
+    watch = watched(number)
     checks = {
         "what was seen": compare(seen, wanted),
         "what looks leave": same(looked[0], ours[0]),
         "what step leaves": same(stepped[0], ours[0]),
+        "what watches leave": same(watch[0], ours[0]),
+        "where they stop": watch[2] == stops or compare is alike,
         "NumPy's results": compare(ours[0], plain),
-        "the generator": state == ours[1] == looked[1] == stepped[1],
+        "the generator": state == ours[1] == looked[1] == stepped[1] == watch[1],
         "operations and runs": looked[2] == ours[2],
     }
     return ", ".join(name for name, good in checks.items() if not good), len(seen)

@@ -1,9 +1,9 @@
 """What following a doctor's sentence gains, by a plain model; None where that can't be told.
 
-Without what cuts it, a program takes about as long as its operations do in the cache of each
-thread: NumPy's own pace there is measured at a profile's end (`observe/hindrances.py`). What is not
-recorded has no such pace, and a constant of its cause instead. `bench/doctor.py` compares what is
-said with what remedies gain.
+Without what cuts it, a program takes about as long as its operations do in registers: NumPy's own
+pace in its cache is measured at a profile's end (`observe/hindrances.py`), and tells that
+(`observe/weights.py`). What is not recorded has no such pace, and a constant of its cause instead.
+`bench/doctor.py` compares what is said with what remedies gain.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ DOUBLES: Final = 0.1
 BINARY: Final = 0.05
 # Of what NumPy does on one thread, and is recorded then: on each of so many threads.
 RECORDED: Final = 0.5
-# Of what NumPy takes in its caches, what fused loops do, which keep in registers what lies between.
-FUSED: Final = 0.35
 # Runs of up to so many operations may gain by being longer.
 CUT_OPERATIONS: Final = 12
 # Bytes that one larger array takes a second: results are fresh memory, what lies between is not.
@@ -75,7 +73,7 @@ def together(profile: Profile, one: Obstacle, seconds: float) -> float | None:
     took = sum(run.seconds for run in runs)
     if took == 0:
         return None
-    return part(seconds, sum(min(FUSED * run.paced_s, run.seconds) for run in runs) / took)
+    return part(seconds, sum(min(run.paced_s, run.seconds) for run in runs) / took)
 
 
 def _is_few(profile: Profile, run: Flush, file: str, most: int) -> bool:

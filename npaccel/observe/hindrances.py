@@ -23,6 +23,7 @@ __all__ = [
     "REMEDIES",
     "Hindrance",
     "Hindrances",
+    "addition_s",
     "gained_s",
     "left_reason",
     "paces",
@@ -252,6 +253,12 @@ def paces(rules: Iterable[int], wall_s: float) -> list[tuple[int, float]]:
     return found
 
 
+def addition_s() -> float:
+    """What NumPy takes for an element of `x + y`, doubles in its cache."""
+    x = _operand("f8", FEW_POINTS)
+    return _taken_s((umath.add, x, x), OFTEN) / FEW_POINTS
+
+
 def _pace_s(rule: _native.Rule, most: int, times: int = 2) -> float:
     """Seconds that NumPy takes for an element, on at most so many; 0: it can't be asked."""
     recorded, *_, points = rule.counts
@@ -259,13 +266,17 @@ def _pace_s(rule: _native.Rule, most: int, times: int = 2) -> float:
     call = _call(rule, n)
     if call is None:
         return 0.0
+    return _taken_s(call, times) / n
+
+
+def _taken_s(call: tuple[Any, ...], times: int) -> float:
     taken = []
     with np.errstate(all="ignore"):
         for _ in range(times):  # the first one finds no memory and nothing in the caches
             start = time.perf_counter()
             _native.call_numpy(*call)
             taken.append(time.perf_counter() - start)
-    return min(taken) / n
+    return min(taken)
 
 
 def _call(rule: _native.Rule, n: int) -> tuple[Any, ...] | None:

@@ -172,6 +172,7 @@ class _Reader:
         self._runs = [_run(row, rules) for row in found.runs]
         ours = sys.modules["npaccel"].__version__
         self._paces = dict(found.paces)
+        self._addition = float(found.head.get("addition_s", 0.0))
         self._threads = max(int(found.head["about"].get("threads") or 1), 1)
         self._same = found.head["about"].get("npaccel") == ours
         self._places: list[_Place] = []
@@ -328,10 +329,11 @@ class _Reader:
             yield Flush(run.runs, 1e-9 * run.ns, nodes, made, self._paced_s(run))
 
     def _paced_s(self, run: Run) -> float:
-        """What NumPy takes for all of these runs in its caches, on all threads; 0: not known."""
+        """What fused loops take for all of these runs, on all threads; 0: not known."""
         total = 0.0
         for request in run.requests:
             pace = self._paces.get(request.number, 0.0)
+            pace = weights.in_registers(request.rule, pace, self._addition)
             if pace == 0.0:
                 return 0.0
             shared = self._threads if request.points >= SHARED else 1

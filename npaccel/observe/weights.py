@@ -13,7 +13,7 @@ from npaccel.ir import ops
 from npaccel.ir.kinds import Kind
 from npaccel.ir.scalar import item_size
 
-__all__ = ["SCALAR", "Request", "Rule", "alone", "fused"]
+__all__ = ["SCALAR", "Request", "Rule", "alone", "fused", "in_registers"]
 
 SCALAR: Final = -1  # a link, as in native/run/profile.h
 # In additions of doubles: a byte that comes from a cache, as all of a small kernel's do, and one
@@ -22,6 +22,10 @@ CACHED, FAR, BLOCKED = 0.5, 1.2, 0.3
 CACHED_BYTES: Final = 8 << 20
 # Functions of singles take this part of those of doubles; other operations half.
 SINGLE, SIMPLE_COST = 0.36, 2
+# Of what NumPy takes in its cache, what fused loops do for operations that cost little, which keep
+# in registers what lies between; and an addition of doubles beside others, which cost more.
+FUSED, LITTLE_COST = 0.35, 7
+ADDITION = 0.17
 
 
 class Rule(NamedTuple):
@@ -104,6 +108,14 @@ def fused(
         request.rule.cost * request.points + byte * size
         for request, size in zip(requests, memory, strict=True)
     ]
+
+
+def in_registers(rule: Rule, pace: float, addition: float) -> float:
+    """Seconds that fused loops take for an element; 0: not known.
+
+    pace, addition : what NumPy takes for one in its cache, of that operation and of `x + y`.
+    """
+    return FUSED * pace if rule.cost <= LITTLE_COST else ADDITION * addition * rule.cost
 
 
 def alone(requests: Sequence[Request]) -> list[float]:

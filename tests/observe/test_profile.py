@@ -382,6 +382,15 @@ def test_what_is_counted_is_read_out() -> None:
     assert [event.live for event in profile.events] == [64]
 
 
+def test_fused_loops_are_known_by_numpys_pace_and_by_what_operations_cost() -> None:
+    recorded = counted()
+    assert made(recorded).flushes[0].paced_s == 0
+    recorded.paces, recorded.head["addition_s"] = [(4, 9.0), (9, 3e-10)], 2e-10
+    run = made(recorded).flushes[0]
+    each = 0.17 * 2e-10 * cost("sqrt") + 0.35 * 3e-10  # NumPy's pace of a root tells nothing
+    assert run.paced_s == pytest.approx(run.runs * 1000 * each)
+
+
 def test_a_real_one_written_and_read_back(target) -> None:
     a = npaccel.asarray(np.ones(N))
     with npaccel.profile(target) as taken:
