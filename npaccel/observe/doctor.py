@@ -68,7 +68,14 @@ LEFT: Final = {
     "genfromtxt": gains.BINARY,
 }
 # It is recorded then.
-RECORDED: Final = "underflow", "errors raise", "unaligned", "swapped bytes"
+RECORDED: Final = (
+    "underflow",
+    "errors raise",
+    "unaligned",
+    "swapped bytes",
+    "datetime64",
+    "timedelta64",
+)
 LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
 RANDOM_WORDS: Final = re.compile(r"random|\brng\b")

@@ -128,12 +128,21 @@ def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
 
 
+def _whole(node: ast.AST) -> Iterator[str]:
+    """Names of what is used as a whole."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif not isinstance(node, ast.Subscript):
+        for inner in ast.iter_child_nodes(node):
+            yield from _whole(inner)
+
+
 def grown(tree: ast.AST) -> tuple[str, str]:
     """The function that joins an array with more and calls that as before, and its name; or ''."""
     for name, value in _assigned(tree):
         if isinstance(value, ast.Call):
             function = ast.unparse(value.func)
-            used = {n.id for arg in value.args for n in ast.walk(arg) if isinstance(n, ast.Name)}
+            used = {name for arg in value.args for name in _whole(arg)}
             joins = function.rpartition(".")[2] in JOINING and function.startswith(NUMPYS)
             if joins and name in used:
                 return function, name
@@ -141,7 +150,10 @@ def grown(tree: ast.AST) -> tuple[str, str]:
 
 
 def converted(tree: ast.AST) -> str:
-    """What has a name and is made an array there, or ''."""
+    """What has a name and is made an array there, where only NumPy is called; or ''."""
+    calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if not all(name.startswith(NUMPYS) for name in calls):
+        return ""
     for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Attribute(ast.Name("np" | "numpy"), name), [ast.Name(made), *_]):

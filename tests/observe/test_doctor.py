@@ -213,6 +213,7 @@ def test_single_operations_of_the_loop_count_for_what_cuts_it() -> None:
         ("savetxt", "not recorded", 5.0, 4.75),
         ("sqrt", "errors raise, print or call (np.errstate)", 5.0, 3.75),
         ("multiply", "unaligned array", 5.0, 3.75),
+        ("subtract", "operand of type datetime64", 5.0, 3.75),
         ("matmul", "matrix product", 4.0, None),
         ("convolve", "not recorded", 4.0, None),
     ],
@@ -386,7 +387,11 @@ def test_what_a_line_makes_again_and_again(text: str, says: str) -> None:
     assert only(told).sentence().startswith(says) and only(told).gain_s == 4.75
     once = profile(source={FILE: {2: text.strip()}}, lines=[line], obstacles=[small])
     assert not only(once).sentence().startswith(says)
-    other = text.replace("x = ", "y = ").replace("array(data)", "array([3, 4])")
+    for old, new in [("x = ", "y = "), ("(x,", "(x[1:],"), ("[x,", "[x[1:],")]:
+        other = text.replace(old, new).replace("array(data)", "array([3, 4])")
+        told = profile(source={FILE: SOURCE | {2: other}}, lines=[line], obstacles=[small])
+        assert other == text or not only(told).sentence().startswith(says)
+    other = text.replace("x = ", "x = y = f(3) + ")
     told = profile(source={FILE: SOURCE | {2: other}}, lines=[line], obstacles=[small])
     assert not only(told).sentence().startswith(says)
 
