@@ -10,8 +10,8 @@
 enum {
     APART = 4096,         /* bytes after which places of a processor's first cache come again */
     PLACES = 64,          /* elements of a row that may want the same, before it is worth while */
-    LEAST = 4, MOST = 16, /* rows at a time */
-    IN_CACHE = 1 << 17,   /* bytes of them, if there are more than the least */
+    LEAST = 4, MOST = 64, /* rows at a time */
+    IN_CACHE = 1 << 18,   /* bytes of them, if there are more than the least */
     LONGEST = 1 << 18,    /* bytes of a row */
     GAP = 64,             /* behind each: of a line of the cache */
     AHEAD = 8,            /* so many elements before they are needed, a row's lines are fetched */

@@ -57,12 +57,27 @@ void npa_move(char *to, int64_t to_step, const char *from, int64_t step, int64_t
     }
 }
 
+/* Every other element, which vectors pick. */
+#define OTHERS_OF(T)                                                                       \
+    NPA_EACH_PROCESSOR static void others_##T(char *to, const char *from, int64_t n)       \
+    {                                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            memcpy(to + i * (int64_t)sizeof(T), from + 2 * i * (int64_t)sizeof(T), sizeof(T)); \
+        }                                                                                  \
+    }
+OTHERS_OF(uint32_t)
+OTHERS_OF(uint64_t)
+
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
 {
     if (stride == size) {
         memcpy(to, from, (size_t)(n * size));
     } else if (stride == 0) {
         spread(to, from, n, size);
+    } else if (stride == 2 * size && size == 8) {
+        others_uint64_t(to, from, n);
+    } else if (stride == 2 * size && size == 4) {
+        others_uint32_t(to, from, n);
     } else {
         npa_move(to, size, from, stride, n, size);
     }

@@ -108,6 +108,8 @@ static const void *load(const fold *f, const char *in, int64_t step, const char 
         npy_half halves[BLOCK];
         npa_cast(f->type, in, step, NPY_HALF, (char *)halves, sizeof(npy_half), n);
         npa_cast(NPY_HALF, (char *)halves, sizeof(npy_half), a->type, room, a->size, n);
+    } else if (f->type == a->type) {
+        npa_pack(room, in, step, n, a->size);
     } else {
         npa_cast(f->type, in, step, a->type, room, a->size, n);
     }
@@ -206,8 +208,7 @@ static void fold_part(const fold *f, int64_t number, void *out)
         mask += locate(f, o->band, o->nband, point, f->mask_step) +
                 locate(f, o->inner, o->first, row, f->mask_step) + first * f->mask_row;
     }
-    int64_t n = f->row - first < NPA_FOLD_CHUNK ? f->row - first : NPA_FOLD_CHUNK;
-    fold_chunk(f, in, mask, n, out);
+    fold_chunk(f, in, mask, Py_MIN(f->row - first, NPA_FOLD_CHUNK), out);
 }
 
 /* Whether results are written as they are computed. */
@@ -389,8 +390,7 @@ static void run_task(void *context, int64_t task, int worker)
             fold_part(f, i, f->partials + i * f->a->size);
         }
     } else {
-        int64_t first = task * f->each,
-                end = first + f->each < f->points ? first + f->each : f->points;
+        int64_t first = task * f->each, end = Py_MIN(first + f->each, f->points);
         bool brief = f->rows == 1 && f->row <= BLOCK && f->dense && f->mask == NULL &&
                      !f->nothing && f->order.nband > 0 &&
                      f->in_step[f->order.band[f->order.nband - 1]] % f->a->size == 0;
