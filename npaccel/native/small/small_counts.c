@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-enum { MOST_BINS = 4096 };
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
 
 /* Whether this NumPy counts in integers of Python's, not in its own; asked once. -1: an error */
 static int counts_in_python(PyObject *a)
@@ -36,13 +38,13 @@ PyObject *npa_small_count(const function *f, PyObject *const *args, Py_ssize_t n
     asking = false;
     npy_intp size = PyArray_SIZE(a), count = 0;
     switch (python < 0 ? NPY_OBJECT : PyArray_TYPE(a)) {
+    case NPY_BOOL: count = npa_count_true(PyArray_DATA(a), size); break;
 #define COUNT(name, type)                                                                         \
     case name:                                                                                    \
         for (npy_intp i = 0; i < size; i++) {                                                     \
             count += ((const type *)PyArray_DATA(a))[i] != 0;                                     \
         }                                                                                         \
         break
-    COUNT(NPY_BOOL, npy_bool);
     COUNT(NPY_LONG, npy_long);
     COUNT(NPY_INT, npy_int);
     COUNT(NPY_DOUBLE, npy_double);
@@ -54,7 +56,7 @@ PyObject *npa_small_count(const function *f, PyObject *const *args, Py_ssize_t n
 }
 
 /* The greatest of them; -1: one is negative */
-static npy_long greatest(const npy_long *at, npy_intp n)
+NPA_EACH_PROCESSOR static npy_long greatest(const npy_long *at, npy_intp n)
 {
     npy_long most = 0, signs = 0;
     for (npy_intp i = 0; i < n; i++) {
@@ -89,26 +91,27 @@ PyObject *npa_small_bincount(const function *f, PyObject *const *args, Py_ssize_
     }
     int overflow = 0;
     const npy_long *at = PyArray_DATA(a);
-    npy_intp size = PyArray_DIM(a, 0), most = greatest(at, size);
+    npy_intp size = PyArray_DIM(a, 0), most = Py_MIN(greatest(at, size), NPA_SMALL_MOST);
     long bins = given[2] != NULL ? PyLong_AsLongAndOverflow(given[2], &overflow) : 0;
     const double *weights = given[1] != Py_None ? weights_of(given[1], size) : NULL;
-    if (most < 0 || most >= MOST_BINS || overflow || bins < 0 || bins > MOST_BINS ||
-        (given[1] != Py_None && weights == NULL)) {
+    npy_intp shape = bins > most ? bins : most + 1;
+    if (most < 0 || overflow || bins < 0 || (given[1] != Py_None && weights == NULL) ||
+        shape >= NPA_SMALL_MOST || npa_small_is_large((size_t)shape * sizeof(double))) {
         return NULL;
     }
-    npy_intp shape = bins > most ? bins : most + 1;
     PyArrayObject *made =
         npa_small_new(npa_small_dtype(weights != NULL ? NPY_DOUBLE : NPY_LONG), 1, &shape);
     if (made == NULL) {
         return NULL;
     }
     memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
-    for (npy_intp i = 0; i < size; i++) {
-        if (weights != NULL) {
-            ((double *)PyArray_DATA(made))[at[i]] += weights[i];
-        } else {
-            ((npy_long *)PyArray_DATA(made))[at[i]]++;
-        }
+    double *sums = PyArray_DATA(made);
+    npy_long *counts = PyArray_DATA(made);
+    for (npy_intp i = 0; weights != NULL && i < size; i++) {
+        sums[at[i]] += weights[i];
+    }
+    for (npy_intp i = 0; weights == NULL && i < size; i++) {
+        counts[at[i]]++;
     }
     return (PyObject *)made;
 }

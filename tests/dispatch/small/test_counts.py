@@ -74,11 +74,33 @@ def test_bins(dtype: str) -> None:
     for places in (
         PLACES - 1,
         PLACES * 1365,
-        PLACES * 1365 + 1,
-        np.array([4095]),
-        np.array([4096]),
+        np.array([2**15 - 2]),  # the last of a small array
     ):
         all_same(_counts(places))
+
+
+@pytest.mark.parametrize("most", [2**15 - 2, 2**15 - 1, 2**18 - 1, 2**18])
+def test_of_one_and_many_bins(most: int) -> None:
+    """From so many on the result is a large one."""
+    with npaccel.accelerate():
+        counts, sums = np.bincount(np.array([most])), np.bincount(np.array([most]), np.array([0.5]))
+    assert counts.shape == sums.shape == (most + 1,) and counts.sum() == counts[most] == 1
+    assert sums.sum() == sums[most] == 0.5
+
+
+def test_many() -> None:
+    random = np.random.default_rng(8)
+    for size in (63, 64, 300, 9000, 20_000):
+        places, weights = random.integers(0, size, size), random.normal(size=size)
+        all_same(_counts(random.random(size) < 0.5))
+        all_same(_counts(places))
+        all_same(
+            [
+                ("weighed", np.bincount, lambda x=places, w=weights: (x, w)),
+                ("one is negative", np.bincount, lambda x=places: (np.append(x, -1),)),
+                ("too great", np.bincount, lambda x=places: (np.append(x, 2**62),)),
+            ]
+        )
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8"])
