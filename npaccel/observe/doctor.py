@@ -100,6 +100,7 @@ CLIP: Final = "np.take({table}, {places}, mode='clip') need not look"
 READER: Final = "it is NumPy's own there, which needs values; docs/coverage.md lists what is not"
 PAIRS: Final = "np.einsum(..., optimize=True) does three arrays and more by pairs"
 SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
+LAPACK: Final = ".linalg."
 EINSUM_OF_TWO: Final = 3  # arguments
 COMPUTED: Final = "kernels", "blocks", "loops"
 MUCH: Final = 0.3  # of the program's time, or a line's
@@ -225,6 +226,8 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     site = _site(one.file, one.line)
     of = gains.on_arrays if one.kind in ON_ARRAYS else gains.together
     gain = of(profile, one, seconds)
+    if one.kind == "small" and LAPACK in called(parsed(profile.text_of(one.file, one.line))):
+        gain = None  # much of what it takes is not being called
     inside = _inside(profile, one) if one.kind == "element" else ""
     if inside:
         return Advice(site, seconds, f"`{inside}` {what}", "")

@@ -253,6 +253,18 @@ def test_what_takes_elements_is_named_where_the_line_takes_none() -> None:
         assert (only(made).gain_s is None) == ("array2string" in text)
 
 
+def test_what_small_systems_save_is_not_known() -> None:
+    line = Line(FILE, 2, "", 1, {"python": 5.0})
+    small = Obstacle("small", FILE, 2, 1000, 5.0, 1e9)
+    for text, known in [
+        ("    x = np.linalg.solve(a[i], b)", False),
+        ("    x = np.exp(a[i])", True),
+    ]:
+        made = profile(source={FILE: SOURCE | {2: text}}, lines=[line], obstacles=[small])
+        assert "works on arrays of" in only(made).sentence()
+        assert (only(made).gain_s is not None) == known
+
+
 def test_where_nothing_is_lost_nothing_is_promised() -> None:
     single = Obstacle("at once", FILE, 2, 1000, 4.0, 1e9)
     found = only(profile(obstacles=[single], lines=[LINE._replace(seconds={"numpy": 4.0})]))
