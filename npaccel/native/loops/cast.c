@@ -119,12 +119,17 @@ static void cast_to_pairs(cast_function *cast, const char *from, int64_t from_st
                           int64_t part, int64_t n)
 {
     enum { MOST = 512 };
-    double real[MOST];
+    double room[MOST];
+    bool there = from_step == part && cast == (part == sizeof(float) ? cast_f4_f4 : cast_f8_f8) &&
+                 (uintptr_t)from % (uintptr_t)part == 0;
     for (int64_t at = 0, m; at < n; at += m) {
         m = n - at < MOST ? n - at : MOST;
-        cast(from + at * from_step, from_step, (char *)real, part, m);
+        const void *real = there ? from + at * from_step : (const char *)room;
+        if (!there) {
+            cast(from + at * from_step, from_step, (char *)room, part, m);
+        }
         if (part == sizeof(float)) {
-            pair_float((const float *)real, (float *)to + 2 * at, m);
+            pair_float(real, (float *)to + 2 * at, m);
         } else {
             pair_double(real, (double *)to + 2 * at, m);
         }
