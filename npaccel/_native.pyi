@@ -319,15 +319,17 @@ class Program:
     def review(self, runs: int, seconds: float, /) -> None:
         """Become `due` after so many runs more, and so many seconds more; (0, 0): never."""
 
-    def serve(
-        self, key: bytes, places: bytes, positions: tuple[int, ...], values: bytes, /
-    ) -> bool:
-        """Be found for requests that are like those of `key` but lie elsewhere; Note [Moved].
+    def fill(self, pending: Pending, words: bytes, keep: bool, /) -> Program | None:
+        """A program for these requests, of this one, which has no numbers; None: it does not fit.
 
-        places : per array of the kernels, in order, three words of 32 bits: the request and the
-            operand that say where it lies, and whether that it begins with a cache line counts.
-        positions, values : scalars, and their values, for which alone it holds.
-        Returns False where it does not lie where these say."""
+        words : where numbers of requests go, as runtime/programs/templates.py writes them.
+        keep : others of the same structure are served by it, too; Note [Templates].
+        Raises ValueError for words that are no template's of this program."""
+
+    def layout(self) -> list[tuple[int, ...]]:
+        """What sizes decide. Per step: the request, or -1; band, its step, inner, its step, parts;
+        bytes of scratch memory, of partial results, read, written; extents, and per array offset
+        and strides."""
 
 class Code:
     """Machine code of a relocatable ELF object, in executable memory; freed with this object.

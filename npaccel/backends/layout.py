@@ -26,7 +26,6 @@ __all__ = [
     "Layout",
     "identity_value",
     "is_ordered",
-    "part_count",
     "parts_of",
     "parts_of_inner",
     "reductions_of",
@@ -53,13 +52,6 @@ def reductions_of(kernel: nodes.Kernel) -> list[nodes.Reduce]:
 def is_ordered(effect: nodes.Reduce) -> bool:
     """Whether the fold's result depends on the order of its operands."""
     return effect.fold in (nodes.Fold.SUM, nodes.Fold.PRODUCT) and effect.value.dtype[0] in "fc"
-
-
-def part_count(kernel: nodes.Kernel, extents: Sequence[int]) -> int:
-    """Parts per band point that a split kernel's finish function combines; 0 without one."""
-    if not (kernel.split and reductions_of(kernel)):
-        return 0
-    return parts_of_inner(extents[kernel.band_rank :])
 
 
 def parts_of_inner(inner: Sequence[int]) -> int:

@@ -1,6 +1,7 @@
 """How kernels are cut into tasks: numbers of a kernel, and from them those of a launch.
 
-To run stored code over other sizes no more is needed: neither the kernel nor what emits it.
+To run stored code over other sizes no more is needed: neither the kernel nor what emits it. The
+core computes the same for sizes that Python does not see (native/run/tasks.c).
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ class Tasks(NamedTuple):
     group: int = 1
     task_bytes: int = TASK_BYTES
     lone_bytes: int = LONE_TASK_BYTES
+
+    def words(self) -> list[int]:
+        """As native/run/template.h has them."""
+        plain = self.band_rank, self.split, self.reductions, self.weight, self.width, self.tile
+        layout = self.group, self.task_bytes, self.lone_bytes, CHUNK, PARTIAL_BYTES
+        return [*plain, *layout, len(self.scratch), *self.scratch]
 
     def scratch_bytes(self, extents: Sequence[int]) -> int:
         """Bytes of scratch that each running task needs, aligned to 64."""

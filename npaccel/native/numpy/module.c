@@ -211,6 +211,7 @@ static const struct { const char *name; size_t offset; } counters[] = {
     COUNTER("downloading_ns", moved.down_ns),
     COUNTER("pinned_bytes", pinned_bytes),
     COUNTER("evictions", evictions),
+    COUNTER("filled", filled),
     COUNTER("background_runs", flights)};
 
 /* The value goes into the table, which is given up where it can't. `value` is taken over. */

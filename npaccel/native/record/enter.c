@@ -240,6 +240,7 @@ static int begin_queue(void)
 {
     npa_hinder_found();
     npa_drop_garbage(); /* programs may be evaluated by faults alone */
+    npa_templates_prepare();
     if (npa_fault_waits() && npa_fault_plan() < 0) {
         return -1;
     }

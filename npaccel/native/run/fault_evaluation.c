@@ -55,7 +55,7 @@ npa_program *npa_fault_find(int requests)
         npa_store_of(&npa_q, requests) != NULL || !npa_make_key(requests, npa_q.backend, &key)) {
         return NULL;
     }
-    npa_program *program = npa_program_cache_find(&key);
+    npa_program *program = npa_program_cache_find(&key, false);
     if (program != NULL && npa_program_foreign(program)) {
         return NULL;
     }

@@ -54,7 +54,7 @@ static void find_program(int requests, uint64_t backend, bool check, PyObject **
         PyErr_NoMemory();
         return;
     }
-    npa_program *found = npa_program_cache_find(&key);
+    npa_program *found = npa_program_cache_find(&key, true);
     *program = found != NULL && !npa_program_due(found) ? Py_NewRef((PyObject *)found) : NULL;
     if (*program != NULL) {
         npa_program_note_use(*program);

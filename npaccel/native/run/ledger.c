@@ -70,6 +70,17 @@ bool npa_ledger_keep(npa_ledger *l, npa_asked *asked, int n)
     return false;
 }
 
+void npa_ledger_pass(npa_ledger *from, npa_ledger *to)
+{
+    if (from->epoch == epoch) {
+        if (to->epoch != epoch) {
+            to->epoch = epoch, to->runs = to->ns = 0;
+        }
+        to->runs += from->runs, to->ns += from->ns;
+        from->runs = from->ns = 0;
+    }
+}
+
 void npa_ledger_reset(void)
 {
     atomic_fetch_add(&epoch, 1);

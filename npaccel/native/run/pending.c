@@ -87,6 +87,7 @@ typedef struct {
 } pending;
 
 static const npa_snapshot *of(PyObject *self) { return &((pending *)self)->s; }
+const npa_snapshot *npa_pending_of(PyObject *self) { return of(self); }
 
 PyObject *npa_pending_new(PyObject *key, npa_snapshot *s)
 {
@@ -219,6 +220,12 @@ static char *scalar_at(const npa_snapshot *s, long request, long input, npa_oper
     }
     *found = (npa_operand *)o;
     return is_scalar(o) ? at : NULL;
+}
+
+const void *npa_snapshot_scalar(const npa_snapshot *s, int request, int input)
+{
+    npa_operand *o;
+    return scalar_at(s, request, input, &o);
 }
 
 void npa_pending_forget(PyObject *self, int request, int input)

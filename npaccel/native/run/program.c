@@ -20,7 +20,7 @@ static void program_free(npa_program *p)
             free(p->steps[i].wraps);
         free(p->steps[i].uses);
     }
-    free(p->steps);
+    free(p->steps), free(p->key);
     npa_ledger_end(&p->ledger);
     Py_XDECREF(p->keep), Py_XDECREF(p->devices), Py_XDECREF(p->info);
     Py_TYPE(p)->tp_free((PyObject *)p);
@@ -244,10 +244,56 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     return (PyObject *)p;
 }
 
+static void *copied(const void *from, size_t size, bool *failed)
+{
+    void *to = from != NULL ? malloc(size + 1) : NULL;
+    *failed |= from != NULL && to == NULL;
+    return to != NULL ? memcpy(to, from, size) : NULL;
+}
+
+/* Of the host's. */
+static void copy_step(step *to, const step *s, bool *failed)
+{
+    *to = *s;
+    to->words = copied(s->words, 8 * (size_t)s->nwords, failed);
+    to->patches = copied(s->patches, (size_t)s->npatches * sizeof *s->patches, failed);
+    to->slots = copied(s->slots, (size_t)s->nslots * sizeof *s->slots, failed);
+    to->writes = copied(s->writes, (size_t)s->nwrites * sizeof *s->writes, failed);
+    to->releases = copied(s->releases, (size_t)s->nreleases * sizeof *s->releases, failed);
+    to->uses = copied(s->uses, (size_t)s->nuses * sizeof *s->uses, failed);
+    to->wraps = NULL, to->accesses = NULL;
+}
+
+npa_program *npa_program_copy(const npa_program *of)
+{
+    npa_program *p = (npa_program *)npa_program_type.tp_alloc(&npa_program_type, 0);
+    bool failed = p == NULL;
+    if (failed) {
+        return NULL;
+    }
+    p->dropped = of->dropped, p->used = npa_q.serial;
+    p->keep = Py_NewRef(of->keep), p->devices = Py_NewRef(of->devices);
+    p->info = Py_NewRef(of->info);
+    p->steps = calloc((size_t)of->nsteps + 1, sizeof *p->steps);
+    failed |= p->steps == NULL;
+    for (int i = 0; !failed && i < of->nsteps; i++, p->nsteps++) {
+        copy_step(&p->steps[i], &of->steps[i], &failed);
+    }
+    if (failed) {
+        Py_DECREF(p);
+        return (npa_program *)PyErr_NoMemory();
+    }
+    npa_ledger_begin(&p->ledger, (PyObject *)p);
+    return p;
+}
+
 static PyObject *program_info(PyObject *self, void *closure)
 {
     (void)closure;
-    return Py_NewRef(((npa_program *)self)->info);
+    const npa_program *p = (npa_program *)self;
+    return p->key == NULL ? Py_NewRef(p->info)
+                          : PyObject_CallMethod(p->info, "at", "y#", p->key,
+                                                (Py_ssize_t)p->key_size);
 }
 
 static PyObject *program_used(PyObject *self, void *closure)
@@ -259,7 +305,10 @@ static PyObject *program_used(PyObject *self, void *closure)
 static int program_set_info(PyObject *self, PyObject *value, void *closure)
 {
     (void)closure;
-    Py_XSETREF(((npa_program *)self)->info, Py_NewRef(value != NULL ? value : Py_None));
+    npa_program *p = (npa_program *)self;
+    Py_XSETREF(p->info, Py_NewRef(value != NULL ? value : Py_None));
+    free(p->key);
+    p->key = NULL;
     return 0;
 }
 
@@ -358,9 +407,34 @@ static PyObject *program_review(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Per kernel what sizes decide: how it is cut into tasks, bytes, and its first words. */
+static PyObject *program_layout(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    const npa_program *p = (npa_program *)self;
+    PyObject *all = PyList_New(0);
+    for (int i = 0; all != NULL && i < p->nsteps; i++) {
+        const step *s = &p->steps[i];
+        int n = s->request < 0 ? s->rank + s->narrays * (1 + s->rank) : 0;
+        PyObject *words = PyList_New(0);
+        for (int k = 0; words != NULL && k < n; k++) {
+            int array = (k - s->rank) / (1 + s->rank);
+            bool begins = k >= s->rank && (k - s->rank) % (1 + s->rank) == 0;
+            npa_append(&words, PyLong_FromLongLong(begins ? s->patches[array].b : s->words[k]));
+        }
+        npa_append(&all, words == NULL ? NULL : Py_BuildValue(
+            "(iLLLLLnnnnN)", s->request, (long long)s->band, (long long)s->band_step,
+            (long long)s->inner, (long long)s->inner_step, (long long)s->parts,
+            (Py_ssize_t)s->scratch_bytes, (Py_ssize_t)s->partial_bytes,
+            (Py_ssize_t)s->bytes_read, (Py_ssize_t)s->bytes_written, words));
+    }
+    return all;
+}
+
 static PyMethodDef program_methods[] = {
     {"review", program_review, METH_VARARGS, NPA_DOC_Program_review},
-    {"serve", npa_program_serve, METH_VARARGS, NPA_DOC_Program_serve},
+    {"fill", npa_program_fill, METH_VARARGS, NPA_DOC_Program_fill},
+    {"layout", program_layout, METH_NOARGS, NPA_DOC_Program_layout},
     {NULL}};
 
 static PyObject *program_is_single(PyObject *self, void *closure)

@@ -24,8 +24,12 @@ struct npa_program {
     int borrowed;    /* references beyond those that Python counts */
     npa_ledger ledger;
     PyObject *keep, *devices, *info; /* compiled code; kernels; whatever Python wants to remember */
+    /* Of a copy for other sizes: the key that it was made for; info is of other requests, then */
+    char *key;
+    size_t key_size;
 };
 
-PyObject *npa_program_serve(PyObject *self, PyObject *args); /* moved.c */
+npa_program *npa_program_copy(const npa_program *of); /* with the GIL; NULL: error set */
+PyObject *npa_program_fill(PyObject *self, PyObject *args); /* template.c */
 
 #endif

@@ -59,7 +59,7 @@ static bool has_values(const entry *e, const variant *v)
     return true;
 }
 
-npa_program *npa_program_cache_find(const npa_key *key)
+npa_program *npa_program_cache_find(const npa_key *key, bool python)
 {
     const entry *e = table.n > 0 ? *place_of(key->hash, key->bytes, key->size) : NULL;
     for (int i = 0; e != NULL && i < e->nvariants; i++) {
@@ -68,9 +68,10 @@ npa_program *npa_program_cache_find(const npa_key *key)
         }
     }
     npa_program *otherwise = e != NULL ? (npa_program *)e->otherwise : NULL;
-    npa_program *moved = otherwise == NULL || npa_program_waits(otherwise) ? npa_moved_find(key)
-                                                                           : NULL;
-    return moved != NULL ? moved : otherwise;
+    npa_program *filled = otherwise == NULL || npa_program_waits(otherwise)
+                              ? npa_template_find(key, python)
+                              : NULL;
+    return filled != NULL ? filled : otherwise;
 }
 
 /* --------------------------------------------------------------------------------- entries */
@@ -79,7 +80,6 @@ npa_program *npa_program_cache_find(const npa_key *key)
 static void entry_free(entry *e)
 {
     for (int i = 0; i < e->nvariants; i++) {
-        npa_moved_forget(e->variants[i].program);
         Py_DECREF(e->variants[i].values), Py_DECREF(e->variants[i].program);
     }
     Py_XDECREF(e->key), Py_XDECREF(e->value), Py_XDECREF(e->otherwise);
@@ -312,6 +312,7 @@ static PyObject *clear(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
     entry *all = NULL;
+    npa_templates_clear();
     npa_lock();
     for (size_t i = 0; i < table.nbuckets; i++) {
         while (table.buckets[i] != NULL) {

@@ -147,6 +147,7 @@ void npa_ledger_end(npa_ledger *l);
 void npa_ledger_count(npa_ledger *l, uint64_t ns);
 /* With the lock. Whether these are its own now */
 bool npa_ledger_keep(npa_ledger *l, npa_asked *asked, int n);
+void npa_ledger_pass(npa_ledger *from, npa_ledger *to); /* its counts; with the lock */
 void npa_ledger_reset(void);
 PyObject *npa_ledger_told(PyObject *module, PyObject *nothing);
 PyObject *npa_asked_told(const npa_asked *asked, int n);
@@ -194,11 +195,13 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
 
 int npa_program_cache_init(void);
 PyObject *npa_program_cache(void); /* the table as Python sees it */
-/* The program of the pending requests, which have this key; borrowed. With the lock. */
-npa_program *npa_program_cache_find(const npa_key *key);
-/* moved.c: one that serves them where they lie; NULL: none. With the lock. */
-npa_program *npa_moved_find(const npa_key *key);
-void npa_moved_forget(PyObject *program);
+/* The program of the pending requests, which have this key; borrowed. With the lock; python: and
+ * the GIL. */
+npa_program *npa_program_cache_find(const npa_key *key, bool python);
+/* template.c: the same, of a template; NULL: none fits, or it has to be made and there is no GIL. */
+npa_program *npa_template_find(const npa_key *key, bool python);
+void npa_templates_clear(void); /* with the GIL */
+void npa_templates_prepare(void); /* for when there is none: with the GIL */
 /* A new reference: what the plan hook, or that method of it, has for what is pending. */
 PyObject *npa_plan(PyObject *pending, const char *how);
 
@@ -230,6 +233,9 @@ bool npa_snapshot_take(npa_snapshot *s, const npa_queue *q, int requests, int nb
 void npa_snapshot_drop(npa_snapshot *s);
 PyObject *npa_pending_new(PyObject *key, npa_snapshot *s); /* takes it over; key NULL: error set */
 PyObject *npa_pending_take(int requests, const npa_key *key); /* of npa_q; with lock and GIL */
+const npa_snapshot *npa_pending_of(PyObject *pending);
+/* Of 16 bytes; NULL: there is no such scalar */
+const void *npa_snapshot_scalar(const npa_snapshot *s, int request, int input);
 /* A float that will be another */
 void npa_pending_forget(PyObject *pending, int request, int input);
 /* A request of it, which a key has as words, and its operands. */

@@ -1,7 +1,7 @@
 /* structure.c: what the plan of pending requests depends on, sizes aside, as bytes; and numbers of
  * theirs, to be put into a plan of the same structure. See Note [Structure]. */
 #include "run/fold.h"
-#include "run/run.h"
+#include "run/template.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ typedef struct {
 } region;
 
 typedef struct {
-    int n, room;
+    int n;
+    size_t room;     /* bytes */
     char *of;        /* regions of writer.region_bytes */
     uint64_t writes; /* a bit per region */
 } regions;
@@ -32,7 +33,11 @@ typedef struct {
     size_t region_bytes;   /* room for the terms that there are: new pages are what takes longest */
     numbering extents, strides, offsets;
     regions *buffers;
+    int nbuffers; /* room for so many */
 } writer;
+
+/* One at a time, with the lock: its memory is used again. */
+static writer the_writer;
 
 static void put(writer *w, const void *bytes, size_t size)
 {
@@ -75,14 +80,6 @@ static int number(writer *w, numbering *known, int64_t value)
 static void put_extent(writer *w, int64_t n)
 {
     put_word(w, n < LITERAL ? n : LITERAL + number(w, &w->extents, n));
-}
-
-static int64_t item_bytes(int type)
-{
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
-    int64_t bytes = descr != NULL ? (int64_t)PyDataType_ELSIZE(descr) : 0;
-    Py_XDECREF(descr);
-    return bytes;
 }
 
 /* As ir/views.py has it: steps positive and falling, axes that continue each other are one. */
@@ -172,15 +169,16 @@ static int place_of(writer *w, int buffer, const region *wanted, bool write)
     while (i < known->n && memcmp(region_at(w, known, i), wanted, size) != 0) {
         i++;
     }
-    if (i == known->room) {
-        int room = known->room > 0 ? 4 * known->room : 3;
-        char *grown = room <= VIEWS ? realloc(known->of, (size_t)room * w->region_bytes) : NULL;
+    if (((size_t)i + 1) * w->region_bytes > known->room) {
+        size_t room = ((size_t)i + 1) * 4 * w->region_bytes;
+        char *grown = i < VIEWS ? realloc(known->of, room) : NULL;
         if (grown == NULL) {
             w->failed = true;
             return 0;
         }
         known->of = grown, known->room = room;
     }
+    w->failed |= i >= VIEWS;
     memcpy(known->of + (size_t)i * w->region_bytes, wanted, size);
     known->n += i == known->n;
     known->writes |= (uint64_t)write << i;
@@ -201,7 +199,7 @@ static void put_relations(writer *w, const npa_words *r, const npa_operand *o)
 
 static void put_view(writer *w, const npa_words *r, const npa_operand *o, bool write)
 {
-    int64_t item = item_bytes(o->type);
+    int64_t item = npa_item_sizes[o->type];
     region lies;
     find_region(r, o, item, &lies);
     /* Of two buffers offsets that are equal have one number: that tells more apart, not less. */
@@ -223,7 +221,7 @@ static void put_gathered(writer *w, const npa_words *r, const npa_operand *sourc
     npa_words *all = memcpy(room, r, sizeof *r + 8u * r->ndim);
     npa_operand *table = memcpy(view, source, sizeof *source + 8u * r->ndim);
     all->shape[all->ndim] = extent->at[0];
-    table->at[all->ndim++] = step->at[0] * item_bytes(source->type);
+    table->at[all->ndim++] = step->at[0] * npa_item_sizes[source->type];
     w->failed |= extent->at[0] == 0;
     put_extent(w, extent->at[0]);
     put_view(w, all, table, false);
@@ -247,7 +245,7 @@ static bool injective(const npa_words *r, const npa_operand *o, uint32_t axes)
         }
         steps[i] = here;
     }
-    int64_t span = item_bytes(o->type);
+    int64_t span = npa_item_sizes[o->type];
     for (int i = 0; i < n; i++) {
         if (steps[i].step < span) {
             return false;
@@ -322,31 +320,88 @@ static void put_overlaps(writer *w, int buffer)
     }
 }
 
-static void write_structure(writer *w, const npa_snapshot *s)
+static int kind_of(const npa_traced *t, int i)
 {
-    int nbuffers = s->nbuffers;
-    w->buffers = calloc((size_t)nbuffers + 1, sizeof *w->buffers);
-    w->failed = w->buffers == NULL;
+    const npa_rule *rule = t->lines != NULL
+        ? t->lines[i].rule : ((npa_request *)(npa_q.arena + npa_q.at[i]))->rule;
+    return rule->kind;
+}
+
+/* Room for what is known of buffers, of which nothing is known yet; false: no memory. */
+static bool begin(writer *w, int nbuffers)
+{
+    w->size = 0, w->failed = false;
+    w->extents.n = w->strides.n = w->offsets.n = 0;
+    if (nbuffers > w->nbuffers) {
+        regions *grown = realloc(w->buffers, (size_t)nbuffers * 2 * sizeof *grown);
+        if (grown == NULL) {
+            return false;
+        }
+        memset(grown + w->nbuffers, 0, (size_t)(2 * nbuffers - w->nbuffers) * sizeof *grown);
+        w->buffers = grown, w->nbuffers = 2 * nbuffers;
+    }
+    for (int i = 0; i < nbuffers; i++) {
+        w->buffers[i].n = 0, w->buffers[i].writes = 0;
+    }
+    return true;
+}
+
+/* The request behind this one. */
+static const npa_words *next_request(const npa_words *r)
+{
+    const npa_operand *o = npa_words_first(r);
+    for (int k = 0; k < npa_words_count(r); k++) {
+        o = npa_words_next(r, o);
+    }
+    return (const npa_words *)o;
+}
+
+static void write_structure(writer *w, const npa_traced *t)
+{
     int ndim = 0;
-    for (int i = 0; i < s->nrequests; i++) {
-        int here = npa_snapshot_request(s, i)->ndim + 1; /* where it gathers */
-        ndim = here > ndim ? here : ndim;
+    const npa_words *r = (const npa_words *)t->words;
+    for (int i = 0; i < t->nrequests; i++, r = next_request(r)) {
+        ndim = r->ndim + 1 > ndim ? r->ndim + 1 : ndim; /* where it gathers */
     }
     w->region_bytes = region_bytes(ndim);
-    put_word(w, s->nrequests), put_word(w, nbuffers);
-    for (int i = 0; i < nbuffers; i++) {
-        put_word(w, npa_snapshot_state(s, i) & NPA_STATE_FLAGS);
+    put_word(w, t->nrequests), put_word(w, t->nbuffers);
+    for (int i = 0; i < t->nbuffers; i++) {
+        put_word(w, t->states[i] & NPA_STATE_FLAGS);
     }
-    for (int i = 0; i < s->nrequests && !w->failed; i++) {
-        put_structure(w, npa_snapshot_request(s, i), s->lines[i].rule->kind);
+    r = (const npa_words *)t->words;
+    for (int i = 0; i < t->nrequests && !w->failed; i++, r = next_request(r)) {
+        put_structure(w, r, kind_of(t, i));
     }
-    for (int i = 0; i < nbuffers && !w->failed; i++) {
+    for (int i = 0; i < t->nbuffers && !w->failed; i++) {
         put_overlaps(w, i);
     }
-    for (int i = 0; i < nbuffers && w->buffers != NULL; i++) {
-        free(w->buffers[i].of);
+}
+
+const char *npa_structure_of(const npa_traced *t, const int64_t *limits, size_t *size)
+{
+    writer *w = &the_writer;
+    if (!begin(w, t->nbuffers)) {
+        return NULL;
     }
-    free(w->buffers);
+    w->limits = limits;
+    write_structure(w, t);
+    *size = w->size;
+    return w->failed ? NULL : w->at;
+}
+
+npa_traced npa_traced_snapshot(const npa_snapshot *s)
+{
+    return (npa_traced){s->words, (const uint64_t *)(s->words + s->end), s->nrequests,
+                        s->nbuffers, s->lines};
+}
+
+npa_traced npa_traced_key(const npa_key *key)
+{
+    uint64_t end;
+    memcpy(&end, key->bytes + key->size - NPA_KEY_END, sizeof end);
+    int nbuffers = (int)(end >> 32);
+    const char *states = key->bytes + key->size - NPA_KEY_END - 8 * (size_t)nbuffers;
+    return (npa_traced){key->bytes, (const uint64_t *)states, (int)(uint32_t)end, nbuffers, NULL};
 }
 
 /* Bytes, or None: it has to be planned. args: three limits of ir/passes. */
@@ -357,56 +412,54 @@ PyObject *npa_structure(const npa_snapshot *s, PyObject *args)
         return NULL;
     }
     int64_t bounds[3] = {limits[0], limits[1], limits[2]};
-    writer *w = calloc(1, sizeof *w);
-    if (w == NULL) {
-        return PyErr_NoMemory();
-    }
-    w->limits = bounds;
-    write_structure(w, s);
-    PyObject *found = w->failed ? Py_NewRef(Py_None)
-                                : PyBytes_FromStringAndSize(w->at, (Py_ssize_t)w->size);
-    free(w->at), free(w);
+    npa_traced traced = npa_traced_snapshot(s);
+    size_t size;
+    npa_lock();
+    const char *at = npa_structure_of(&traced, bounds, &size);
+    PyObject *found = at == NULL ? Py_NewRef(Py_None)
+                                 : PyBytes_FromStringAndSize(at, (Py_ssize_t)size);
+    npa_unlock();
     return found;
 }
 
-typedef struct { int32_t request, operand, axis; } place;
-
-static bool find_number(const npa_snapshot *s, place at, int64_t *found)
+const int64_t *npa_number_at(const npa_traced *t, npa_number which)
 {
-    const npa_words *r = at.request >= 0 && at.request < s->nrequests
-        ? npa_snapshot_request(s, at.request) : NULL;
-    if (r == NULL || at.axis >= r->ndim || at.operand >= npa_words_count(r)) {
-        return false;
+    if (t->lines == NULL || which.request < 0 || which.request >= t->nrequests) {
+        return NULL;
     }
-    const npa_operand *o = at.operand < 0 ? NULL : npa_words_first(r);
-    for (int k = 0; k < at.operand; k++) {
+    const npa_words *r = (const npa_words *)(t->words + t->lines[which.request].words);
+    if (which.axis >= r->ndim || which.operand >= npa_words_count(r)) {
+        return NULL;
+    }
+    const npa_operand *o = which.operand < 0 ? NULL : npa_words_first(r);
+    for (int k = 0; k < which.operand; k++) {
         o = npa_words_next(r, o);
     }
-    if ((o == NULL && at.axis < 0) || (o != NULL && o->buffer < 0)) {
-        return false;
+    if ((o == NULL && which.axis < 0) || (o != NULL && o->buffer < 0)) {
+        return NULL;
     }
-    *found = o == NULL ? r->shape[at.axis] : at.axis < 0 ? o->offset : o->at[at.axis];
-    return true;
+    return o == NULL ? &r->shape[which.axis] : which.axis < 0 ? &o->offset : &o->at[which.axis];
 }
 
 /* (request, operand, axis) as words of 32 bits -> numbers: of operand -1 extents; of axis -1
  * offsets, else strides, both in bytes. */
 PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
 {
-    if (!PyBytes_Check(wanted) || PyBytes_GET_SIZE(wanted) % (Py_ssize_t)sizeof(place) != 0) {
+    if (!PyBytes_Check(wanted) || PyBytes_GET_SIZE(wanted) % (Py_ssize_t)sizeof(npa_number) != 0) {
         return PyErr_Format(PyExc_ValueError, "numbers: places are needed");
     }
-    size_t n = (size_t)PyBytes_GET_SIZE(wanted) / sizeof(place);
+    size_t n = (size_t)PyBytes_GET_SIZE(wanted) / sizeof(npa_number);
+    npa_traced traced = npa_traced_snapshot(s);
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list != NULL && i < n; i++) {
-        place at;
-        int64_t found;
-        memcpy(&at, PyBytes_AS_STRING(wanted) + i * sizeof at, sizeof at);
-        if (!find_number(s, at, &found)) {
+        npa_number which;
+        memcpy(&which, PyBytes_AS_STRING(wanted) + i * sizeof which, sizeof which);
+        const int64_t *found = npa_number_at(&traced, which);
+        if (found == NULL) {
             Py_DECREF(list);
             return PyErr_Format(PyExc_IndexError, "numbers: there is no such place");
         }
-        PyList_SET_ITEM(list, (Py_ssize_t)i, PyLong_FromLongLong(found));
+        PyList_SET_ITEM(list, (Py_ssize_t)i, PyLong_FromLongLong(*found));
     }
     return list;
 }

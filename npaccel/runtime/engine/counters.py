@@ -52,7 +52,7 @@ class Counters:
         unasked = counts.pop("fault_misses") + counts.pop("rests")
         counts["tier0_runs"] = self._tiers.runs + unasked
         counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
-        counts["plans_moved"] = self.moved
+        counts["plans_moved"] = self.moved + counts.pop("filled")
         counts["checked_runs"] = self._comparing.compared
         counts["traces"] = len(self._traces)
         if reset:

@@ -32,7 +32,7 @@ from npaccel.runtime.devices.machines import Machines
 from npaccel.runtime.engine.answers import Answers
 from npaccel.runtime.engine.counters import Counters
 from npaccel.runtime.engine.telling import Telling
-from npaccel.runtime.engine.tiers import NEVER, ONLY_NUMPY, Sequence, Tiers
+from npaccel.runtime.engine.tiers import NEVER, ONLY_NUMPY, TOO_LITTLE, Sequence, Tiers
 from npaccel.runtime.process.collector import uncollected
 from npaccel.runtime.process.core import Core
 from npaccel.runtime.process.disk import Disk
@@ -195,14 +195,16 @@ class Engine:
         sequence = self.tiers.sequence(pending)
         if self.config.tiering == "off":
             return self._single(sequence, pending, NEVER)
-        if sequence.ready and not eager and (why := self.tiers.no_planning(sequence, pending)):
-            return self._single(sequence, pending, why)
         if not eager and self.tiers.puts_off(sequence):
             self.tiers.note(pending)
             return self._single(sequence, pending)
         name = self._name(pending, sequence) if sequence.ready or eager else None
-        fits = name is not None and bool(self.templates.known(name))
-        if sequence.put_off or not (pending.key in sequence.programs or fits):
+        known = name is not None and bool(self.templates.known(name))
+        if known and not eager and (filled := self._fill(pending, name or "")) is not None:
+            return filled
+        if sequence.ready and not eager and not self.tiers.planning_pays(sequence, pending):
+            return self._single(sequence, pending, TOO_LITTLE)
+        if sequence.put_off or not (pending.key in sequence.programs or known):
             stored = self.stored.find(pending)
             self.tiers.looked_up(sequence, stored is not None)
             if stored is not None:
@@ -210,7 +212,10 @@ class Engine:
                 stored[2].compares = not eager
                 return self._keep(pending, *stored[:3])
             name = self._name(pending, sequence)
-            sequence.ready = self.templates.load(name) or sequence.ready
+            if self.templates.load(name):
+                sequence.ready = True
+                if not eager and (filled := self._fill(pending, name)) is not None:
+                    return filled
         if eager:
             return self._compile(pending, name or "")
         return self._choose(pending, name, sequence)
@@ -259,11 +264,10 @@ class Engine:
         return sequence.named[1]
 
     def _for_size(self, pending: Pending, name: str, sequence: Sequence) -> _native.Program | None:
-        """By code for other sizes; None where some lacks, or planning would delay the flush."""
-        if name:
-            found = self._fill(pending, name)
-            if found is not None or sequence.unlike < UNLIKE:
-                return found
+        """By a plan made now and code for other sizes; None where some lacks, or the helper may
+        have a template that fits."""
+        if name and sequence.unlike < UNLIKE:
+            return None
         try:
             return self._compile(pending, name, self.kernels.known)
         except MissingCode:
@@ -272,16 +276,13 @@ class Engine:
     def _fill(self, pending: Pending, name: str) -> _native.Program | None:
         """The Program by a template of these requests; None: none is known, fits and has code."""
         for template in self.templates.known(name):
-            recipe = template.recipe(pending, self.threads)
-            code = [self.kernels.find(kernel) for kernel in recipe.kernels] if recipe else [None]
-            if recipe is None or not all(code):
-                continue
-            self.counters.moved += 1
+            code = [self.kernels.find(kernel) for kernel in template.kernels]
             kept = Requests(pending.key, pending.scalars, pending.rules)
             info = Planned(kept, pending.serial)
-            program = assemble(recipe, code, info)
-            program.serve(pending.key, template.spots(), template.positions, template.values)
-            return self._keep(pending, template.positions, template.values, program)
+            program = template.program(pending, code, info) if all(code) else None
+            if program is not None:
+                self.counters.moved += 1
+                return self._keep(pending, template.positions, template.values, program)
         return None
 
     def _review(self, pending: Pending, program: _native.Program) -> _native.Program:

@@ -22,7 +22,7 @@ from npaccel.runtime.process.failures import Sites
 from npaccel.runtime.programs.jobs import Job, Kept, Rest, kept
 from npaccel.runtime.programs.trace import Requests
 
-__all__ = ["COMPILING", "Asked", "Ran", "Sequence", "Tiers"]
+__all__ = ["COMPILING", "TOO_LITTLE", "Asked", "Ran", "Sequence", "Tiers"]
 
 SEQUENCES = 4096
 # Sizes of one sequence of operations whose times are known.
@@ -30,10 +30,6 @@ SIZES = 16
 COMPILING = "running block by block while it compiles"
 NOT_YET = "running block by block until it has run long enough for compiling to pay"
 TOO_LITTLE = "running block by block: planning for a new size would take longer"
-LOOKING = "running block by block to see what that takes now"
-# Of so many new sizes in a row that are planned for, one shows what NumPy's loops take, unless
-# they would have to take less than a part of what they did: the first runs meet new memory.
-LOOK_EVERY, CLEARLY = 16, 1 / 4
 # What a program that runs block by block takes until there is something new to choose: asking
 # costs a twentieth of a millisecond.
 REST_S = 1e-3
@@ -61,7 +57,6 @@ class Sequence:
     ready : code for these operations is there, for one size at least.
     named : the key that was looked for last, and the name of its structure's templates.
     unlike : how often the helper was asked since no known template fitted.
-    moved : how many new sizes were planned for, where it was not clear that this pays.
     last : the last of `programs` to run, and how many elements it runs over.
     refused : why they are never compiled, or ''.
     put_off : it has run without being looked for on disk.
@@ -75,7 +70,6 @@ class Sequence:
     ready: bool = False
     named: tuple[bytes, str] | None = None
     unlike: int = 0
-    moved: int = 0
     refused: str = ""
     put_off: bool = False
 
@@ -209,15 +203,10 @@ class Tiers:
         start = START_S if self._helper.made is None else 0.0
         return share * (start + self._costs.compiling(requests))
 
-    def no_planning(self, sequence: Sequence, pending: _native.Pending) -> str:
-        """Why a new size of what has code already is not planned for, by now; '': it is."""
-        spent, requests = sequence.spent(pending.key, pending.points), len(pending)
-        if not self._costs.planning_pays(spent, requests):
-            return TOO_LITTLE
-        if self._costs.planning_pays(CLEARLY * spent, requests):
-            return ""
-        sequence.moved += 1
-        return LOOKING if sequence.moved % LOOK_EVERY == 0 else ""
+    def planning_pays(self, sequence: Sequence, pending: _native.Pending) -> bool:
+        """Whether to plan for a new size of what has code already takes less than it does."""
+        spent = sequence.spent(pending.key, pending.points)
+        return self._costs.planning_pays(spent, len(pending))
 
     def ask(
         self,

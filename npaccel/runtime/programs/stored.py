@@ -97,6 +97,10 @@ class Planned(NamedTuple):
         made = decode(self.requests)
         return describe(made, passes.plan(made, cuts=self.cuts), self.first_flush)
 
+    def at(self, key: bytes) -> Planned:
+        """The same of other sizes."""
+        return self._replace(requests=self.requests._replace(key=key))
+
     def plain(self) -> bytes:
         """For a profile: what `of` makes it of again."""
         key, scalars, rules = self.requests

@@ -1,7 +1,8 @@
 """Programs for any size: what planning came to, as plain data, into which a size's numbers are put.
 
-A template comes from the helper, or from disk, and is filled in some microseconds, with neither a
-plan nor the planner in this process. A plan that was made here is moved by the same numbers.
+A template comes from the helper, or from disk, and is filled by the core in some microseconds, with
+neither a plan nor the planner in this process, and without Python but for the first time. A plan
+that was made here is moved by the same numbers.
 """
 
 from __future__ import annotations
@@ -26,10 +27,9 @@ from npaccel.runtime.programs.program import (
     STREAM_BYTES,
     Draft,
     Recipe,
-    Touch,
+    assemble,
     is_aligned,
     may_stream,
-    touched_bytes,
 )
 from npaccel.runtime.programs.trace import RuleText, rule_text
 from npaccel.runtime.programs.wire_format import Step, add_kernel, pack_words
@@ -112,15 +112,6 @@ class Template(NamedTuple):
                 return None
         return numbers
 
-    def spots(self) -> bytes:
-        """Where the kernels' arrays lie, as `Program.serve` takes it."""
-        found = []
-        for step in self.steps:
-            for array in step.arrays if isinstance(step, _Step) else ():
-                request, operand, _ = _PLACE.unpack_from(self.places, array.offset * _PLACE.size)
-                found.append(_PLACE.pack(request, operand, array.may_stream))
-        return b"".join(found)
-
     def moved(self, planned: nodes.Plan, pending: _native.Pending) -> nodes.Plan | None:
         """The plan that it is of, for these requests; None: it does not fit."""
         numbers = self._numbers(pending)
@@ -138,18 +129,47 @@ class Template(NamedTuple):
                 steps.append(step)
         return dataclasses.replace(planned, steps=tuple(steps))
 
-    def recipe(self, pending: _native.Pending, threads: int) -> Recipe | None:
-        """Filled for these requests, whose structure it is for; None: it does not fit."""
-        numbers = self._numbers(pending)
-        if numbers is None:
-            return None
+    def program(
+        self, pending: _native.Pending, code: Sequence[Any], info: object, *, keep: bool = True
+    ) -> _native.Program | None:
+        """The Program of these requests, whose structure it is for; None: it does not fit.
+
+        code : of the kernels. keep : the core makes those of other sizes by itself, from now on.
+        """
+        blank = Recipe(self._blank(), self.dropped, self.kernels, self.buffers)
+        return assemble(blank, code, info).fill(pending, self._filling(), keep)
+
+    def _blank(self) -> bytes:
+        """The steps, without numbers."""
         words = [len(self.steps)]
         for step in self.steps:
             if not isinstance(step, _Step):
                 words += step
-            elif not _fill(words, step, numbers, threads):
-                return None
-        return Recipe(pack_words(words), self.dropped, self.kernels, self.buffers)
+                continue
+            arrays: list[int] = []
+            for array in step.arrays:
+                arrays += (array.buffer, 0, *(0 for _ in array.strides))
+            ones = [1] * len(step.extents)
+            add_kernel(words, step.same, (1, 1, 1, 1, 0), (0, 0, 0, 0), ones, arrays)
+        return pack_words(words)
+
+    def _filling(self) -> bytes:
+        """Where numbers go, as native/run/fill.c reads it."""
+        limits = DEFAULT_LIMITS
+        words = [limits.band_points, limits.inner_points, limits.column_points, limits.long_points]
+        words.append(len(self.positions) // 2)
+        for number in range(len(self.positions) // 2):
+            value = struct.unpack_from("=2q", self.values, 16 * number)
+            words += (*self.positions[2 * number : 2 * number + 2], *value)
+        places = struct.unpack(f"={len(self.places) // 4}i", self.places)
+        words += (len(places) // 3, *places)
+        words += (len(self.constants), *self.constants, len(self.ranges))
+        for axes, lanes, low, high in self.ranges:
+            words += (lanes, low, high, len(axes), *axes)
+        words.append(len(self.steps))
+        for step in self.steps:
+            words += _words(step) if isinstance(step, _Step) else (0,)
+        return struct.pack(f"={len(words)}q", *words)
 
 
 def _extents(step: _Step, numbers: list[int]) -> tuple[int, ...] | None:
@@ -164,36 +184,16 @@ def _binding(array: _Array, numbers: list[int]) -> nodes.Binding:
     return nodes.Binding(array.buffer, numbers[array.offset] // array.item, strides)
 
 
-def _fill(words: list[int], step: _Step, numbers: list[int], threads: int) -> bool:
-    """Add the words of the step; False where it does not fit."""
-    extents, tasks = _extents(step, numbers), step.tasks
-    if extents is None:
-        return False
-    arrays: list[int] = []
-    reads: set[Touch] = set()
-    writes: set[Touch] = set()
-    past = []
-    for place, (buffer, at, axes, item, read, written, streams) in enumerate(step.arrays):
-        offset, strides = numbers[at], tuple([numbers[axis] for axis in axes])
-        arrays += (buffer, offset, *strides)
-        touch = buffer, offset, strides, item
-        if read:
-            reads.add(touch)
-        if written:
-            writes.add(touch)
-        if streams and is_aligned(offset, strides):
-            past.append(place)
-    bytes_written = touched_bytes(writes, extents)
-    if step.past != (tuple(past) if bytes_written > STREAM_BYTES else ()):
-        return False
-    grid = tasks.grid(extents, threads)
-    parts = tasks.parts(extents)
-    shape = grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts
-    memory = tasks.scratch_bytes(extents), tasks.partial_bytes(extents)
-    bytes_read = touched_bytes(reads, extents) + math.prod(extents) * step.gathered
-    sizes = *memory, bytes_read, bytes_written
-    add_kernel(words, step.same, shape, sizes, extents, arrays)
-    return True
+def _words(step: _Step) -> list[int]:
+    """Of a step in a filling."""
+    tasks = step.tasks.words()
+    words = [1, step.may_be_split, step.gathered, len(step.extents), len(step.arrays)]
+    words += (len(tasks), *tasks)
+    for axes in step.extents:
+        words += (len(axes), *axes)
+    for place, (buffer, at, axes, *rest) in enumerate(step.arrays):
+        words += (buffer, at, *rest, place in step.past, *axes)
+    return words
 
 
 class _Numbers:

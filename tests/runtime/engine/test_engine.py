@@ -55,7 +55,7 @@ def test_new_values_of_scalars_need_no_new_plan() -> None:
     assert (counts["plan_misses"], counts["compiles"]) == (0, 0)
 
 
-def test_another_shape_needs_a_plan_but_no_new_kernel() -> None:
+def test_another_shape_needs_neither_a_plan_nor_a_new_kernel() -> None:
     a, b = wrapped(N), wrapped(N + 17)
     npaccel.evaluate(a * 0.75 + 2.5)
     _native.plans().clear()
@@ -63,7 +63,7 @@ def test_another_shape_needs_a_plan_but_no_new_kernel() -> None:
     npaccel.evaluate(a * 0.75 + 2.5)
     npaccel.evaluate(b * 0.75 + 2.5)
     counts = npaccel.stats()
-    assert (counts["plan_misses"], counts["compiles"]) == (2, 0)
+    assert (counts["plan_misses"], counts["plans_moved"], counts["compiles"]) == (1, 2, 0)
 
 
 def test_values_that_a_rewrite_used_are_part_of_the_plan() -> None:
@@ -305,14 +305,31 @@ def test_views_that_begin_to_overlap_are_planned_anew() -> None:
 
 def test_few_traces_are_kept(setting) -> None:
     setting("trace_cache", 8)
-    x = np.ones(N + 40)
-    for n in range(N, N + 40):
-        npaccel.evaluate(npaccel.asarray(x[:n]) * 3.0)
+    x = wrapped(N)
+
+    def times(n: int) -> None:
+        y = x
+        for _ in range(n):
+            y = y * 3.0
+        npaccel.evaluate(y)
+
+    for n in range(1, 30):
+        times(n)
         assert 0 < npaccel.stats()["traces"] <= 8
     npaccel.stats(reset=True)
-    npaccel.evaluate(npaccel.asarray(x[: N + 39]) * 3.0)  # the last one is still there
-    npaccel.evaluate(npaccel.asarray(x[:N]) * 3.0)
+    times(29)  # the last one is still there
+    times(5)
     assert (npaccel.stats()["plan_hits"], npaccel.stats()["plan_misses"]) == (1, 1)
+
+
+def test_sizes_need_no_traces(setting) -> None:
+    setting("trace_cache", 8)
+    x = np.ones(N + 40)
+    npaccel.stats(reset=True)
+    for n in range(N, N + 40):
+        assert np.array_equal(npaccel.evaluate(npaccel.asarray(x[:n]) * 3.0), x[:n] * 3.0)
+    counts = npaccel.stats()
+    assert counts["plan_misses"] <= 2 and counts["plans_moved"] >= 38
 
 
 @pytest.mark.parametrize("dtype", ["?", "b", "f", "d", "F", "q"])

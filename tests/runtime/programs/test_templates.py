@@ -16,7 +16,7 @@ from npaccel.backends.llvm.compiled import CompiledKernel, bind
 from npaccel.ir.nodes import Kernel, KernelStep, Plan
 from npaccel.ir.passes import Limits, plan
 from npaccel.runtime.programs import templates as templates_module
-from npaccel.runtime.programs.program import Recipe, draft
+from npaccel.runtime.programs.program import Recipe, assemble, draft
 from npaccel.runtime.programs.templates import (
     Template,
     Templates,
@@ -29,22 +29,36 @@ from npaccel.runtime.programs.trace import decode, portable
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 
 Sizes = tuple[int, int, int]
+NO_CODE = Loaded(1, 0, 32, 0, None)
+
+
+def recipe_program(recipe: Recipe) -> _native.Program:
+    """With code of no use: it never runs."""
+    return assemble(recipe, [NO_CODE] * len(recipe.kernels), "")
+
+
+def filled(template: Template, pending: _native.Pending) -> list[tuple[int, ...]] | None:
+    """What the template comes to for these requests; it is not found by others."""
+    code = [NO_CODE] * len(template.kernels)
+    program = template.program(pending, code, "", keep=False)
+    return None if program is None else program.layout()
 
 
 def compiled(kernel: Kernel) -> tuple[str, CompiledKernel]:
     """As the helper has it: nothing runs, so nothing is loaded."""
-    return kernel.name, bind(kernel, Loaded(1, 0, 32, 0, None))
+    return kernel.name, bind(kernel, NO_CODE)
 
 
-def planned_here(limits: Limits) -> tuple[Plan, Recipe, Template]:
+def planned_here(limits: Limits) -> tuple[Plan, list[tuple[int, ...]], Template]:
     """What planning comes to for what is pending, and the template of that."""
     pending = _native.pending()
     trace, rules = decode(pending), list(portable(pending).rules.values())
     planned = plan(trace, limits=limits)
-    made = draft(trace, planned, compiled, 2, {})
+    made = draft(trace, planned, compiled, _native.threads(), {})
     values = pending.values(tuple(number for pair in planned.consumed for number in pair))
     template = template_of(trace, planned, made, values, rules)
-    return planned, made.recipe(), unpack_template(pack_template(template))
+    layout = recipe_program(made.recipe()).layout()
+    return planned, layout, unpack_template(pack_template(template))
 
 
 def same(a: Plan, b: Plan) -> None:
@@ -79,7 +93,7 @@ def test_filling_and_moving_is_planning(
 ) -> None:
     setting("tiering", "off")
     monkeypatch.setattr(templates_module, "DEFAULT_LIMITS", limits)
-    draw, filled, moved = random.Random(5), 0, 0
+    draw, fitting, moved = random.Random(5), 0, 0
     templates = Templates(64, lambda: None, lambda: "")
     with np.errstate(all="ignore"):
         for seed in seeds:
@@ -89,21 +103,21 @@ def test_filling_and_moving_is_planning(
                 author = Author(seed, sizes)
                 pending = _native.pending()
                 name = templates.name(pending)
-                planned, recipe, template = planned_here(limits)
+                planned, layout, template = planned_here(limits)
                 for known in templates.known(name):
-                    found = known.recipe(pending, 2)
-                    filled += found is not None
-                    assert found is None or found == recipe
+                    found = filled(known, pending)
+                    fitting += found is not None
+                    assert found is None or found == layout
                 made = templates.moved(name, pending)
                 if made is not None:
                     moved += 1
                     same(made, planned)
                 if name:
-                    assert template.recipe(pending, 2) == recipe
+                    assert filled(template, pending) == layout
                     templates.add(name, template)
                     templates.add_plan(name, template, planned)
                 author.pool.clear()
-    assert min(filled, moved) > least, "the property is worth nothing where no template fits"
+    assert min(fitting, moved) > least, "the property is worth nothing where no template fits"
 
 
 @pytest.mark.parametrize(
@@ -138,9 +152,9 @@ def test_it_does_not_fit_where_stores_go_past_the_cache() -> None:
     planned, _, small = planned_here(Limits())
     npaccel.evaluate(kept)
     kept = record(1 << 20)
-    afresh, recipe, large = planned_here(Limits())
+    afresh, layout, large = planned_here(Limits())
     pending = _native.pending()
-    assert small.recipe(pending, 2) is None and large.recipe(pending, 2) == recipe
+    assert filled(small, pending) is None and filled(large, pending) == layout
     moved = small.moved(planned, pending)
     assert moved is not None and large != small
     same(moved, afresh)
@@ -171,7 +185,7 @@ def test_rows_that_outgrow_scratch_need_another_plan() -> None:
             if moved is not None:
                 same(moved, plan(decode(pending)))
             else:
-                assert template.recipe(pending, 2) is None
+                assert filled(template, pending) is None
             npaccel.evaluate(kept)
 
 
