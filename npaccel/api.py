@@ -393,7 +393,7 @@ def stats(reset: bool = False) -> counting.Counts:
         reasons : these calls by reason.
         bytes_read, bytes_written : by kernels, what several views of an array share counted once.
         plan_hits, plan_misses : runs whose program was known, sizes and all; runs that needed one.
-        plans_moved : of the latter, those for which the plan of other sizes would do.
+        plans_moved : how often the plan of other sizes was taken for a size that was new.
         traces : programs that are known now.
         guard_faults : reads of a pending array's memory that came unannounced.
         fault_evaluations : times that such a read, or a write into what a pending operation reads,

@@ -254,6 +254,10 @@ int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
 static bool pick_large(PyObject *a, PyObject *key, PyObject **result)
 {
     PyArrayObject *array = (PyArrayObject *)a;
+    *result = npa_pick_places(array, key);
+    if (*result != NULL || PyErr_Occurred()) {
+        return true;
+    }
     int done = npa_here == NULL ? npa_pick(array, key, result) : 0;
     if (done != 0) {
         *result = done > 0 ? *result : NULL;

@@ -73,18 +73,12 @@ static inline bool at_once(PyObject *a, PyObject *key)
            npa_until_look > 1 && !is_hidden((PyArrayObject *)a);
 }
 
-/* Whether few places of a large array are too little to be recorded, and are there to be seen. */
-static inline bool has_few_at_once(PyArrayObject *a)
-{
-    return npa_least > NPA_MOST_PLACES * sizeof(npy_cdouble) && quiet() && !is_hidden(a);
-}
-
 /* What a key other than a view's picks from a large array, or by one: at once, recorded, or by
  * NumPy. */
 static PyObject *pick_large(PyObject *a, PyObject *key)
 {
     PyArrayObject *array = (PyArrayObject *)a;
-    PyObject *few_places = has_few_at_once(array) ? npa_small_pick_places(a, key) : NULL;
+    PyObject *few_places = npa_pick_places(array, key);
     if (few_places != NULL || PyErr_Occurred()) {
         return few_places;
     }
@@ -170,9 +164,9 @@ static int assign_element(PyObject *a, PyObject *key, PyObject *value)
 /* Of a plain array that is large, or by what is: at once, recorded, or by NumPy. */
 static int assign_large(PyObject *a, PyObject *key, PyObject *value, bool large_value)
 {
-    if (!large_value && has_few_at_once((PyArrayObject *)a) &&
-        npa_small_put_places(a, key, value)) {
-        return 0;
+    int put = large_value ? 0 : npa_put_places((PyArrayObject *)a, key, value);
+    if (put != 0) {
+        return put > 0 ? 0 : -1;
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
     if (kind == 1 && large_value &&

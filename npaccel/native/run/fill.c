@@ -1,8 +1,7 @@
 /* fill.c: a template's numbers, which are a size's, into a copy of its program.
  *
- *     words of requests ──places──► numbers ──► extents, strides ──► words of kernels
- *                                      │              └── tasks, bytes that move
- *                                      └── whether it is for these: ranges, splits, stores
+ *     words of requests -> numbers -> extents, strides -> words of kernels, tasks, bytes that move
+ *                                  -> whether it is for these: ranges, splits, stores
  *
  * The words of a filling are runtime/programs/templates.py's. */
 #include "run/template.h"
@@ -27,6 +26,7 @@ typedef struct {
 
 struct npa_filling {
     int64_t *words;
+    size_t nwords;
     const int64_t *limits; /* three of structures, one of rows that are long */
     const int64_t *positions, *places, *constants, *ranges;
     int64_t npositions, nplaces, nconstants, nranges;
@@ -168,6 +168,7 @@ npa_filling *npa_filling_new(PyObject *words, const npa_program *blank)
         return NULL;
     }
     memcpy(f->words, PyBytes_AS_STRING(words), size);
+    f->nwords = size / 8;
     reader r = {f->words, f->words + size / 8, size % 8 != 0};
     if (!take_all(f, &r, blank)) {
         npa_filling_drop(f);
@@ -175,6 +176,11 @@ npa_filling *npa_filling_new(PyObject *words, const npa_program *blank)
         return NULL;
     }
     return f;
+}
+
+bool npa_filling_same(const npa_filling *a, const npa_filling *b)
+{
+    return a->nwords == b->nwords && memcmp(a->words, b->words, 8 * a->nwords) == 0;
 }
 
 const int64_t *npa_filling_limits(const npa_filling *f) { return f->limits; }

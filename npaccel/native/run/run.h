@@ -198,7 +198,7 @@ PyObject *npa_program_cache(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock; python: and
  * the GIL. */
 npa_program *npa_program_cache_find(const npa_key *key, bool python);
-/* template.c: the same, of a template; NULL: none fits, or it has to be made and there is no GIL. */
+/* template.c: the same, of a template; NULL: none fits, or there is no GIL to make it. */
 npa_program *npa_template_find(const npa_key *key, bool python);
 void npa_templates_clear(void); /* with the GIL */
 void npa_templates_prepare(void); /* for when there is none: with the GIL */

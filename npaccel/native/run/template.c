@@ -1,8 +1,8 @@
 /* template.c: programs for all sizes of one structure: those of the latest sizes are kept, those of
  * others made of them, without Python. Note [Templates]
  *
- *     key ──► outline ──► structure ──► numbers ──► the program of these sizes
- *                                          └ none ► a copy, filled (fill.c) */
+ *     key -> outline -> structure -> numbers -> the program of these sizes, or a copy of one
+ *                                               without numbers, filled (fill.c) */
 #include "run/template.h"
 
 #include <stdlib.h>
@@ -247,17 +247,24 @@ void npa_templates_prepare(void)
     npa_unlock();
 }
 
-/* In the place of one that is not there or of the same structure with the same numbers' bounds, or
- * by turns. */
+/* It serves the same requests. */
+static bool is_same(const template *a, const template *b)
+{
+    return a->outline == b->outline && a->backend == b->backend && a->size == b->size &&
+           memcmp(a->structure, b->structure, a->size) == 0 &&
+           npa_filling_same(a->filling, b->filling);
+}
+
+/* In the place of the same one, or an empty one, or by turns. */
 static void put(template *made)
 {
     static unsigned next;
     template **set = table[made->outline % SETS];
     int k = 0;
-    while (k < WAYS && set[k] != NULL) {
+    npa_lock();
+    while (k < WAYS && set[k] != NULL && !is_same(set[k], made)) {
         k++;
     }
-    npa_lock();
     template **place = &set[k < WAYS ? k : (int)(next++ % WAYS)], *old = taken(place);
     *place = made;
     ntemplates++;
@@ -311,7 +318,7 @@ PyObject *npa_program_fill(PyObject *self, PyObject *args)
     }
     if (!npa_filling_place(filling, &traced)) {
         npa_filling_drop(filling);
-        return PyErr_Format(PyExc_ValueError, "fill: these requests have not the template's places");
+        return PyErr_Format(PyExc_ValueError, "fill: these requests have not its places");
     }
     PyObject *key = PyObject_GetAttrString(pending, "key"), *found = NULL;
     template *t = key != NULL ? template_new(blank, s, key, filling) : NULL;
@@ -339,11 +346,12 @@ PyObject *npa_program_fill(PyObject *self, PyObject *args)
  * shorter slices, are as many programs. But what is planned only depends on how numbers compare
  * (Note [Structure]), and code knows no numbers at all. So what was planned once is a template: a
  * program without numbers, and the places of those in the words of requests. For requests of the
- * same structure they are put in by a few loops. Whether it is a template for them is looked at each
- * time: lengths of rows have bounds, and which arrays are stored past the cache hangs on sizes and
- * on where they begin.
+ * same structure they are put in by a few loops. Whether it is a template for them is looked at
+ * each time: lengths of rows have bounds, and which arrays are stored past the cache hangs on sizes
+ * and on where they begin.
  *
- * A program is for one size but for all offsets: its kernels' addresses are asked of the requests at
- * hand (npa_patch_offset). Those of the latest sizes are kept. A new one is a Python object, which
- * needs the GIL; for a touch, which has none, there is a spare one. Steps of requests that NumPy's
- * loops run have no numbers. Devices' steps, and arrays that go around, have no templates. */
+ * A program is for one size but for all offsets: its kernels' addresses are asked of the requests
+ * at hand (npa_patch_offset). Those of the latest sizes are kept. A new one is a Python object,
+ * which needs the GIL; for a touch, which has none, there is a spare one. Steps of requests that
+ * NumPy's loops run have no numbers. Devices' steps, and arrays that go around, have no
+ * templates. */

@@ -42,6 +42,7 @@ enum { NPA_MOST_ARRAYS = 256 };
 typedef struct npa_filling npa_filling;
 npa_filling *npa_filling_new(PyObject *words, const npa_program *blank); /* NULL: error set */
 void npa_filling_drop(npa_filling *f);
+bool npa_filling_same(const npa_filling *a, const npa_filling *b);
 const int64_t *npa_filling_limits(const npa_filling *f); /* of structures, three of them */
 /* Where those numbers are in the words of such requests; false: some are not there. */
 bool npa_filling_place(npa_filling *f, const npa_traced *t);

@@ -50,10 +50,14 @@ bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy
 /* Of arrays of any size, where one is meant */
 PyObject *npa_small_element(PyObject *a, PyObject *key);
 bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);
-/* a[i, j] and a[i, j] = value at few places, an integer array per axis */
+/* a[i, j] and a[i, j] = value at few places, an integer array or a list per axis, or of rows */
 enum { NPA_MOST_PLACES = 1024 };
 PyObject *npa_small_pick_places(PyObject *a, PyObject *key);
 bool npa_small_put_places(PyObject *a, PyObject *key, PyObject *value);
+/* The same of arrays of any size, where they lie, after what waits for it. NULL, perhaps without
+ * error: others' to do; 1 done, 0 others' to do, -1 error. */
+PyObject *npa_pick_places(PyArrayObject *a, PyObject *key);
+int npa_put_places(PyArrayObject *a, PyObject *key, PyObject *value);
 
 /* ---------------------------------------------------------------------------- small_functions.c */
 

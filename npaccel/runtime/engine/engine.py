@@ -45,7 +45,6 @@ from npaccel.runtime.programs.program import (
     PlanInfo,
     StepInfo,
     Streams,
-    assemble,
     build,
     describe,
     one_by_one,

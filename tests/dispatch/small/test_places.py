@@ -1,4 +1,4 @@
-"""Few elements by an integer array per axis, read and written; copies of any strides; parts written
+"""Few elements or rows by an integer array or a list per axis, read and written; copies of any strides; parts written
 from another type: as NumPy has it."""
 
 from __future__ import annotations
@@ -41,6 +41,24 @@ KEYS: dict[str, Any] = {
     "an ellipsis": (..., np.array([0, 3])),
     "a new axis": (np.array([0, 2]), None, np.array([0, 3])),
     "lists": ([0, 2], [3, 1]),
+    "a list and an array": ([0, 2], np.array([3, 1])),
+    "a list": [2, 0],
+    "a list from the end": [-1, 0, -1],
+    "a list with one outside": [0, 3],
+    "a list with a very large number": [0, 2**70],
+    "a list of truth values": [True, False, True],
+    "a list with a truth value": [0, True],
+    "a list of lists": [[0, 1], [2, 0]],
+    "a list of floats": [0.0, 1.0],
+    "a list of NumPy's integers": [np.int64(0), np.int64(2)],
+    "a list of small integers of NumPy's": [np.int32(0), 2],
+    "an integer of NumPy's": (np.int64(-1), np.array([0, 3])),
+    "an integer of NumPy's outside": (np.int64(3), np.array([0, 3])),
+    "an empty list": [],
+    "a number and a list": (1, [0, 3]),
+    "a list and a slice": ([0, 2], slice(1, None)),
+    "a list and all": ([0, 2], slice(None)),
+    "blocks of rows": np.array([[0, 1], [2, 0]]),
     "floats": (np.array([0.0, 2.0]), np.array([3, 1])),
     "truth values": (np.array([True, False, True]), np.array([3, 1])),
     "no dimensions": (np.array(1), np.array([0, 3])),
@@ -109,7 +127,11 @@ def test_what_is_put(dtype: str, layout: str) -> None:
         for (name, key), how in itertools.product(KEYS.items(), (write, add)):
             items = key if isinstance(key, tuple) else (key,)
             shape = next((i.shape for i in items if isinstance(i, np.ndarray)), (2,))
-            for what, value in written(shape, dtype):
+            if how is write and len(items) < 2 and layout != "a line":  # of rows
+                cases_of = [*written(shape, dtype), *written((4,), dtype), *written((2, 4), dtype)]
+            else:
+                cases_of = written(shape, dtype)
+            for what, value in cases_of:
                 label = f"{dtype} {layout} {name} {how.__name__} {what}"
                 yield label, how, lambda key=key, value=value: (make(values(dtype)), key, value)
 
@@ -185,6 +207,50 @@ def test_of_large_arrays(n: int) -> None:
         expected = walk(kinds["plain"] if make is kinds["plain"] else lambda: start * 2 + 1)
         with npaccel.accelerate():
             assert walk(make) == expected
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 109, 110])
+def test_rows_of_large_arrays(n: int) -> None:
+    """Up to as many bytes as are worth recording; what waits runs before."""
+    rng = np.random.default_rng(n)
+    i, few = rng.integers(-300, 300, n), rng.integers(-300, 300, min(n, 60)).tolist()
+    start = rng.random((300, 300))
+
+    def walk(make: Callable[[], Array]) -> list[Any]:
+        a = make()
+        found = [a[i], a[few], a[(few,)], a[i, :], a.reshape(300, 30, 10)[i, 3]]
+        a[[1, 2]] = a[[2, 1]]
+        a += 1.0
+        a[few] = a[5]
+        a *= 0.5
+        a[i] = found[0]
+        a -= 0.25
+        a[[3, 4], 7] = 1.5
+        a[few] += a[few]
+        found += [a[i], a.max(), a]
+        return [np.asarray(value).tobytes() for value in found]
+
+    for make in (start.copy, lambda: start * 2 + 1, lambda: npaccel.asarray(start) * 2 + 1):
+        expected = walk(start.copy if make == start.copy else lambda: start * 2 + 1)
+        with npaccel.accelerate():
+            assert walk(make) == expected
+
+
+def test_rows_are_read_and_written_where_they_lie() -> None:
+    """Nothing is shown, so nothing has to be hidden again."""
+    start = np.random.default_rng(1).random((600, 600))
+    with npaccel.accelerate():
+        a, b = start * 2 + 1, start * 2 + 1
+        npaccel.stats(reset=True)
+        for k in range(5):
+            a[[k, 9]] = a[[9, k]]
+            a *= 0.5
+        counts = npaccel.stats()
+    assert counts["guard_faults"] == counts["fallbacks"] == 0
+    for k in range(5):
+        b[[k, 9]] = b[[9, k]]
+        b *= 0.5
+    assert np.array_equal(a, b)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

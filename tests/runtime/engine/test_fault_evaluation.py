@@ -213,6 +213,22 @@ def test_check_mode_takes_no_short_cut(setting) -> None:
     assert counts("fault_evaluations", "fault_programs", "kernels") == (5, 0, 0)
 
 
+def test_sizes_that_are_new_to_a_touch_need_no_planning() -> None:
+    """A touch has no interpreter lock to make a program with: one is there before."""
+    source = plain()
+    x = npaccel.asarray(source)
+
+    def round_of(n: int) -> None:
+        assert np.array_equal(touch(x[:n] * 2.0 + x[-n:]), source[:n] * 2.0 + source[-n:])
+
+    for n in range(N - 4, N):
+        round_of(n)
+    npaccel.stats(reset=True)
+    for n in range(N - 40, N - 10):
+        round_of(n)
+    assert counts("fault_evaluations", "fault_programs", "plans_moved") == (30, 30, 30)
+
+
 def test_code_of_other_packages_never_runs_under_a_touch(monkeypatch) -> None:
     """It may want the interpreter lock, which the thread that touches may hold."""
     program = _native.Program
