@@ -181,7 +181,9 @@ static int run_stage(stage *s)
     int requests = s->requests, round = s->round;
     bool compiled = !npa_program_single(program);
     bool compared = round > 0 && compiled && npa_program_compares(program);
-    requests = compared ? npa_to_compare(round) : round > 0 && compiled ? round : requests;
+    requests = compared                ? npa_to_compare(round)
+               : round > 0 && compiled ? round
+                                       : npa_to_run_uncompiled(requests, round);
     npa_log_begin(s->check);
     bool alone = npa_alone();
     bool watched = !npa_program_brief(program) && npa_interrupts_begin();
@@ -283,7 +285,7 @@ int npa_run_known(PyObject *program, poll_function poll)
             program = (PyObject *)npa_fault_find(round > 0 ? round : requests);
         }
         bool compiled = !npa_program_single((npa_program *)program);
-        requests = round > 0 && compiled ? round : requests;
+        requests = round > 0 && compiled ? round : npa_to_run_uncompiled(requests, round);
         int status =
             npa_run_queue(program, requests, compiled ? 0 : round, false, poll, &interrupted);
         if (status != 0) {

@@ -50,6 +50,9 @@ int npa_next_to_run(bool rounds, int *round);
 /* How many requests of rounds show what `period` of them take block by block, in chains as long as
  * they may be. */
 int npa_to_compare(int period);
+/* How many run without code, where the first round has none: all, but where rounds have other
+ * sizes: for those to come there may be code. */
+int npa_to_run_uncompiled(int requests, int period);
 /* So many requests have run, and left the queue; compiled: by code for one round of `period`, if
  * that is not 0. before: the generation until then. limited: nobody has looked at results. */
 void npa_note_ran(int requests, int period, bool compiled, uint64_t before, bool limited);

@@ -117,6 +117,30 @@ int npa_next_to_run(bool rounds, int *round)
     return rounds && loop->rounds > 0 ? end : npa_q.nrequests;
 }
 
+/* Whether the next round, of as many requests, runs over other sizes. */
+static bool sizes_change(int period)
+{
+    bool same = 2 * period <= npa_q.nrequests;
+    for (int i = 0; same && i < period; i++) {
+        const npa_request *a = (npa_request *)(npa_q.arena + npa_q.at[i]),
+                          *b = (npa_request *)(npa_q.arena + npa_q.at[i + period]);
+        if (a->ndim != b->ndim || memcmp(a->shape, b->shape, 8u * a->ndim) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int npa_to_run_uncompiled(int requests, int period)
+{
+    enum { LEAST_ALONE = 32 };
+    if (period == 0 || !sizes_change(period)) {
+        return requests;
+    }
+    int some = (LEAST_ALONE + period - 1) / period * period;
+    return some < npa_q.known.loop.rounds * npa_q.known.loop.period ? some : requests;
+}
+
 /* How many requests of rounds show what `period` of them take block by block, in chains as long as
  * they may be. */
 int npa_to_compare(int period)

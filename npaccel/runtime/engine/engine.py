@@ -573,8 +573,10 @@ class Engine:
         return claim is not None
 
     def _unfinished(self) -> list[Kept]:
-        def job(pending: Pending) -> Job:
-            return self._job(0, pending, self.templates.name(pending))
+        def job(pending: Pending) -> Job | None:
+            name = self.templates.name(pending)
+            made = self._planned(pending) is not None or (name and self.templates.known(name))
+            return None if made else self._job(0, pending, name)
 
         return self.tiers.unfinished(job)
 

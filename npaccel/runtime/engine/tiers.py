@@ -20,6 +20,7 @@ from npaccel.runtime.devices.cost import POINT_S, Costs
 from npaccel.runtime.helper.helper import Helper
 from npaccel.runtime.process.failures import Sites
 from npaccel.runtime.programs.jobs import Job, Kept, Rest, kept
+from npaccel.runtime.programs.templates import structure_of
 from npaccel.runtime.programs.trace import Requests
 
 __all__ = ["COMPILING", "TOO_LITTLE", "Asked", "Ran", "Sequence", "Tiers"]
@@ -45,6 +46,8 @@ NEVER = "running block by block, as the setting tiering says"
 ONLY_NUMPY = "the setting backend is 'numpy'"
 
 
+# Requests that plan alike: an outline, and a hash of the structure.
+_Kind = tuple[int, int]
 # What tier 0 has run.
 Ran = tuple[_native.Pending, _native.Program]
 
@@ -134,7 +137,8 @@ class Tiers:
         self._costs = costs
         self._sequences: LRUCache[int, Sequence] = LRUCache(SEQUENCES)
         self._jobs: dict[int, Asked] = {}
-        self._left: dict[int, _native.Pending] = {}  # by outline; the last one's time is not known
+        self._left: dict[_Kind, _native.Pending] = {}  # the last one's time is not known
+        self._times: LRUCache[int | _Kind, int] = LRUCache(SEQUENCES)  # each was met without code
         self._number = 0
         self._begun = time.monotonic(), _native.held_up()
         self._missed = 0  # that were not on disk, since one was
@@ -254,8 +258,11 @@ class Tiers:
         """These requests are about to run without code: the next process will want some for them,
         if they take long enough that code pays. What has run since the last call is looked at."""
         self._judge()
-        self._left.pop(pending.outline, None)
-        self._left[pending.outline] = pending
+        kind = pending.outline, hash(structure_of(pending))
+        for met in (kind[0], kind):
+            self._times[met] = self._times.get(met, 0) + 1
+        self._left.pop(kind, None)
+        self._left[kind] = pending
 
     def _judge(self) -> None:
         left = self._left
@@ -267,19 +274,25 @@ class Tiers:
         elif len(left) > MOST_LEFT:
             del left[min(left, key=self._seconds)]
 
-    def _seconds(self, outline: int) -> float:
-        found = self._sequences.get(outline)
-        return 0.0 if found is None else found.seconds
+    def _seconds(self, kind: _Kind) -> float:
+        """What tier 0 has taken for requests of the kind: their part of the sequence's time."""
+        found, times = self._sequences.get(kind[0]), self._times
+        part = times.get(kind, 1) / max(1, times.get(kind[0], 1))
+        return 0.0 if found is None else found.seconds * part
 
-    def unfinished(self, job: Callable[[_native.Pending], Job]) -> list[Kept]:
+    def unfinished(self, job: Callable[[_native.Pending], Job | None]) -> list[Kept]:
         """What the next process with the same command will want code for, and nobody has compiled:
-        what the helper has not answered, and what else took long enough; the longest first."""
+        what the helper has not answered, and what else took long enough; the longest first.
+
+        job : of requests; None: there is code for them, or for others that plan alike.
+        """
         self._judge()
         asked = [one.job for one in self._jobs.values() if one.job is not None]
-        for outline in sorted(self._left, key=self._seconds, reverse=True):
-            sequence = self._sequence(outline)
-            if not (sequence.asked or sequence.ready or sequence.refused):
-                asked.append(job(self._left[outline]))
+        for kind in sorted(self._left, key=self._seconds, reverse=True):
+            sequence = self._sequence(kind[0])
+            made = None if sequence.asked or sequence.refused else job(self._left[kind])
+            if made is not None:
+                asked.append(made)
         return [kept(one) for one in asked]
 
     def leave(self, rest: Rest) -> None:
@@ -311,6 +324,7 @@ class Tiers:
         """After a change of settings: look at everything anew."""
         self._sequences.clear()
         self._left.clear()
+        self._times.clear()
         self._missed = _native.looked_up(True)  # as if one had been there
         self._forked()
 

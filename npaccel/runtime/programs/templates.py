@@ -41,7 +41,14 @@ else:
     nodes = later("npaccel.ir.nodes")
     form = later("npaccel.ir.passes.form")
 
-__all__ = ["Template", "Templates", "pack_template", "template_of", "unpack_template"]
+__all__ = [
+    "Template",
+    "Templates",
+    "pack_template",
+    "structure_of",
+    "template_of",
+    "unpack_template",
+]
 
 # Templates of one structure: which one fits depends on sizes.
 VARIANTS = 4
@@ -194,6 +201,12 @@ def _words(step: _Step) -> list[int]:
     for place, (buffer, at, axes, *rest) in enumerate(step.arrays):
         words += (buffer, at, *rest, place in step.past, *axes)
     return words
+
+
+def structure_of(pending: _native.Pending) -> bytes | None:
+    """What the plan of these requests depends on, sizes aside; None: that is not known."""
+    limits = DEFAULT_LIMITS
+    return pending.structure(limits.band_points, limits.inner_points, limits.column_points)
 
 
 class _Numbers:
@@ -373,8 +386,7 @@ class Templates:
 
     def name(self, pending: _native.Pending) -> str:
         """Of the structure of these requests; '' where they have none."""
-        limits = DEFAULT_LIMITS
-        found = pending.structure(limits.band_points, limits.inner_points, limits.column_points)
+        found = structure_of(pending)
         return "" if found is None else digest("template", self._identity(), found)
 
     def known(self, name: str) -> list[Template]:

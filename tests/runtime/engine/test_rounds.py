@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from loops import random_loop
+from tiering import until
 
 import npaccel
 from npaccel import _native
@@ -105,6 +106,47 @@ def test_rounds_without_code_run_in_one(setting) -> None:
     found = npaccel.evaluate(heat(*arrays(npaccel.asarray), 40))
     assert npaccel.stats()["flushes"] <= 2
     assert np.array_equal(found, heat(*arrays(), 40))
+
+
+def lags(x, y, n: int):
+    for k in range(1, n + 1):
+        d = x[k:] - x[:-k]
+        y[: len(d)] += d * d
+    return y
+
+
+def test_rounds_of_other_sizes_are_looked_up_though_the_first_has_no_code(setting) -> None:
+    setting("tiering", "off")
+    npaccel.stats(reset=True)
+    found = npaccel.evaluate(lags(*arrays(npaccel.asarray), 60))
+    assert 4 <= npaccel.stats()["flushes"] <= 8  # of 180 requests
+    assert np.array_equal(found, lags(*arrays(), 60))
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_code_for_some_sizes_serves_them_among_others() -> None:
+    """From the sizes on that are planned alike."""
+
+    def halving(x):
+        found = []
+        for _ in range(3):
+            y = x
+            while len(y) > 2:
+                y = y[::2] * 0.5 + y[1::2]
+                found.append(y)
+        return found
+
+    x = np.random.default_rng(1).random(1 << 14)
+    wanted = halving(x)
+
+    def ran_compiled() -> bool:
+        npaccel.stats(reset=True)
+        found = npaccel.evaluate(*halving(npaccel.asarray(x)))
+        assert all(map(np.array_equal, found, wanted))
+        counts = npaccel.stats()
+        return counts["kernel_requests"] > counts["requests"] // 2
+
+    until(ran_compiled)
 
 
 def programs() -> list[_native.Program]:
