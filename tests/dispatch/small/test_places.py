@@ -1,5 +1,5 @@
-"""Few elements or rows by an integer array or a list per axis, read and written; copies of any strides; parts written
-from another type: as NumPy has it."""
+"""Few elements or rows by an integer array or a list per axis, read and written; copies of any
+strides; parts written from another type: as NumPy has it."""
 
 from __future__ import annotations
 
