@@ -1,5 +1,5 @@
-/* small_places.c: elements or rows of an array at a few places, each told by an integer per axis, as
- * in `a[i, j]`, `a[3, j] = v`, `a[[2, 5]]` and `a[i] = v`; without what NumPy does around it. See
+/* small_places.c: elements or rows of an array at a few places, each told by an integer per axis,
+ * as in `a[i, j]`, `a[3, j] = v`, `a[[2, 5]]` and `a[i] = v`; without what NumPy does around it. See
  * Note [Small] in small.c. */
 #include "small/small.h"
 #include "small/ways.h"
@@ -89,7 +89,7 @@ static bool is_list(PyObject *o)
     return i == PyList_GET_SIZE(o);
 }
 
-/* Whether an index has the shape of those before it, which are the first axes of what is picked. */
+/* Whether an index has the shape of those before it: the first axes of what is picked. */
 static bool take_shape(places *p, PyObject *index)
 {
     bool list = is_list(index);
