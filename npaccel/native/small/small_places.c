@@ -1,6 +1,6 @@
 /* small_places.c: elements or rows of an array at a few places, each told by an integer per axis,
- * as in `a[i, j]`, `a[3, j] = v`, `a[[2, 5]]` and `a[i] = v`; without what NumPy does around it. See
- * Note [Small] in small.c. */
+ * as in `a[i, j]`, `a[3, j] = v`, `a[[2, 5]]` and `a[i] = v`; without what NumPy does around it.
+ * See Note [Small] in small.c. */
 #include "small/small.h"
 #include "small/ways.h"
 

@@ -167,7 +167,8 @@ typedef struct {
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read, bytes_written,
         plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
-        downloads, looks, evictions, flights, filled, cluster_runs, cluster_requests, cluster_refused;
+        downloads, looks, evictions, flights, filled, cluster_runs, cluster_requests,
+        cluster_refused;
     npa_moved moved;
     uint64_t pinned_bytes; /* of what moved, through memory that the driver has pinned */
 } npa_counters;
