@@ -271,8 +271,8 @@ void npa_rest_kept(int n)
  * loop whose rounds vary needs few programs. Without code all of it is one run, which is the
  * quicker way there (chains stay in the cache); but where the next round has other sizes, a few
  * rounds are, since there may be code for those to come. Where a limit forces it, it ends with the
- * last whole round but one. What a round leaves for the next stays hidden, as if that had been recorded
- * after the run: whoever looks at it makes the rest of the queue run. */
+ * last whole round but one. What a round leaves for the next stays hidden, as if that had been
+ * recorded after the run: whoever looks at it makes the rest of the queue run. */
 
 /* Note [Rotation]
  *
