@@ -253,10 +253,12 @@ bool npa_small_put_places(PyObject *o, PyObject *key, PyObject *value)
 
 /* --------------------------------------------------------------------------- of large arrays */
 
-/* So little that to record it would take longer. */
-static bool is_little(const places *p)
+/* So little that to record it would take longer; of a device's memory no more is fetched. */
+static bool is_little(PyArrayObject *a, const places *p)
 {
+    const npa_buffer *b = npa_buffer_of(a);
     return npa_here == NULL && npa_placeholders == 0 && npa_stops == 0 &&
+           (b == NULL || (b->copy == NULL && b->placed == NULL)) &&
            (size_t)(p->n * p->size) < npa_threshold_here();
 }
 
@@ -264,7 +266,7 @@ PyObject *npa_pick_places(PyArrayObject *a, PyObject *key)
 {
     places p;
     npa_opened o;
-    if (!find_places(a, key, &p) || !is_little(&p)) {
+    if (!find_places(a, key, &p) || !is_little(a, &p)) {
         return NULL;
     }
     PyArrayObject *made = npa_small_new(PyArray_DESCR(a), p.ndim, p.shape);
@@ -285,7 +287,7 @@ int npa_put_places(PyArrayObject *a, PyObject *key, PyObject *value)
     char room[16] __attribute__((aligned(16)));
     const char *from;
     npy_intp step;
-    if (!is_written(a) || !find_places(a, key, &p) || !is_little(&p) ||
+    if (!is_written(a) || !find_places(a, key, &p) || !is_little(a, &p) ||
         !take_values(a, value, &p, room, &from, &step)) {
         return 0;
     }

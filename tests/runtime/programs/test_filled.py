@@ -125,6 +125,7 @@ def lags(x: Array, y: Array, first: int, last: int) -> list[Array]:
     return found
 
 
+@pytest.mark.room
 def test_sizes_need_few_programs() -> None:
     x, y = np.sin(np.arange(3000.0)), np.zeros(3000)
     mine = ours(x), ours(y)
@@ -143,6 +144,7 @@ def elimination(a: Array) -> Array:
     return a
 
 
+@pytest.mark.room
 def test_what_gets_smaller_in_two_dimensions() -> None:
     a = np.random.default_rng(1).normal(size=(60, 60)) + 60 * np.eye(60)
     x = ours(a)
@@ -165,6 +167,7 @@ def test_lengths_of_sums_that_are_cut_otherwise() -> None:
         assert np.array_equal(np.asarray((y * 2.0).max(axis=1)), (x * 2.0).max(axis=1))
 
 
+@pytest.mark.room
 def test_what_ran_over_other_sizes_is_told_by_its_own() -> None:
     x = ours(np.arange(9000.0))
     for n in (1000, 2000, 3000, 4000):
@@ -182,6 +185,7 @@ def test_another_number_of_threads(setting) -> None:
             assert np.array_equal(np.asarray(x[:n] + x[-n:]), np.arange(n) + np.arange(3e5)[-n:])
 
 
+@pytest.mark.room
 def test_words_of_no_template_are_refused() -> None:
     x = npaccel.asarray(np.arange(5000.0))
     y = x[1:] * 2.0 + x[:-1]
