@@ -1,11 +1,11 @@
-"""Gaussian elimination with row exchanges, as textbooks have it, of a system of 700 equations."""
+"""Gaussian elimination with row exchanges, as textbooks have it, of a system of 1,400 equations."""
 
 import sys
 
 import numpy as np
 
 size = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-n = max(30, int(700 * size ** (1 / 3)))
+n = max(30, int(1_400 * size ** (1 / 3)))
 rng = np.random.default_rng(0)
 matrix, wanted = rng.normal(size=(n, n)), rng.normal(size=n)
 a, b = matrix.copy(), matrix @ wanted

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 size = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-n = max(4_000, int(400_000 * size))
+n = max(4_000, int(2_000_000 * size))
 rng = np.random.default_rng(0)
 k = np.arange(1, n // 2 + 1)
 spectrum = k ** (-5 / 6) * np.exp(2j * np.pi * rng.random(n // 2))
