@@ -36,6 +36,15 @@ READ_LOOP = """
     """
 
 
+# What is recorded, once nothing stops it.
+ROOTS = """
+    a = np.ones(1_000_000)
+    for i in range(2000):
+        a = np.sqrt(a + 1)
+    print(a[3])
+    """
+
+
 def read_loop(words: str, text: str, read: str, rounds: int = 2000) -> Case:
     """A result is read each round; then behind the loop only."""
     slow = READ_LOOP.format(rounds=rounds, text=text, read=read + "  # here")
@@ -172,12 +181,7 @@ CASES = {
         for i in range(2000):
             a = np.sqrt(a + 1)  # here
         print(a[3])
-        """, """
-        a = np.ones(1_000_000)
-        for i in range(2000):
-            a = np.sqrt(a + 1)
-        print(a[3])
-        """),
+        """, ROOTS),
     "warnings are errors": case("since warnings are errors", """
         import warnings
         warnings.simplefilter("error")
@@ -185,12 +189,7 @@ CASES = {
         for i in range(2000):
             a = np.sqrt(a + 1)  # here
         print(a[3])
-        """, """
-        a = np.ones(1_000_000)
-        for i in range(2000):
-            a = np.sqrt(a + 1)
-        print(a[3])
-        """),
+        """, ROOTS),
     # NumPy's own functions
     "vectorize": case("Python runs it for each element", """
         f = np.vectorize(lambda x: x * 2 + 1)

@@ -46,18 +46,19 @@ def parsed(text: str) -> ast.AST:
     return ast.Module([], [])
 
 
-def around(profile: Profile, file: str, line: int, *kinds: type) -> list[ast.stmt] | None:
+def around(
+    profile: Profile, file: str, line: int, *kinds: type
+) -> list[ast.stmt | ast.expr] | None:
     """The statements of those kinds that the line is in, the innermost last; None: of a long file
     some lines are kept."""
     texts = profile.source.get(file, {})
     text = "\n".join(texts.get(n, "") for n in range(1, max(texts, default=0) + 1))
     try:
-        nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, kinds)]
+        nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt | ast.expr)]
     except SyntaxError:
         return None
-    found = [n for n in nodes if isinstance(n, ast.stmt | ast.expr)]
-    held = [n for n in found if n.lineno <= line <= (n.end_lineno or 0)]
-    return sorted(held, key=lambda node: node.lineno)  # type: ignore[arg-type]
+    held = [n for n in nodes if n.lineno <= line <= (n.end_lineno or 0)]
+    return sorted((n for n in held if isinstance(n, kinds)), key=lambda node: node.lineno)
 
 
 def comes_once(profile: Profile, file: str, line: int) -> bool:

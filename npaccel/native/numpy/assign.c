@@ -315,7 +315,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         Py_XDECREF(basic);
         return status;
     }
-    int status = kind == 0 && ours(a) ? npa_put_places(self, key, value) : 0;
+    int status = kind == 0 ? npa_put_places(self, key, value) : 0;
     status = status == 0 ? assign_later(a, key, value, kind, both) : status;
     status = status == 0 && kind != 0 ? npa_put_part(a, key, kind == 2, value) : status;
     status = status == 0 && kind == 2 ? npa_put_hidden(self, key, value) : status;

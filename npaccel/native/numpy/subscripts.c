@@ -164,10 +164,6 @@ static int assign_element(PyObject *a, PyObject *key, PyObject *value)
 /* Of a plain array that is large, or by what is: at once, recorded, or by NumPy. */
 static int assign_large(PyObject *a, PyObject *key, PyObject *value, bool large_value)
 {
-    int put = large_value ? 0 : npa_put_places((PyArrayObject *)a, key, value);
-    if (put != 0) {
-        return put > 0 ? 0 : -1;
-    }
     int kind = npa_key_kind((PyArrayObject *)a, key);
     if (kind == 1 && large_value &&
         npa_puts_itself((PyArrayObject *)a, key, (PyArrayObject *)value)) {

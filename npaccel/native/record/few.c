@@ -6,19 +6,25 @@
 
 enum { MOST_ITEMS = 256 };
 
-/* A bound of a slice: nothing, or an integer of Python's or NumPy's own, so that no code runs for
- * it. *value stays where there is none. */
-static inline bool take_bound(PyObject *o, Py_ssize_t *value)
+bool npa_is_index(PyObject *o)
 {
-    if (PyLong_CheckExact(o)) {
-        *value = PyLong_AsSsize_t(o);
-        return *value != -1 || !PyErr_Occurred() || (PyErr_Clear(), false);
-    }
-    if (Py_IS_TYPE(o, &PyLongArrType_Type)) {
+    return PyLong_CheckExact(o) || Py_IS_TYPE(o, &PyLongArrType_Type);
+}
+
+bool npa_take_index(PyObject *o, Py_ssize_t *value)
+{
+    if (!PyLong_CheckExact(o)) {
         *value = PyArrayScalar_VAL(o, Long);
         return true;
     }
-    return o == Py_None;
+    *value = PyLong_AsSsize_t(o);
+    return *value != -1 || !PyErr_Occurred() || (PyErr_Clear(), false);
+}
+
+/* A bound of a slice: nothing, or an integer. *value stays where there is none. */
+static inline bool take_bound(PyObject *o, Py_ssize_t *value)
+{
+    return o == Py_None || (npa_is_index(o) && npa_take_index(o, value));
 }
 
 Py_ssize_t npa_slice_length(PyObject *slice, npy_intp extent, Py_ssize_t *start, Py_ssize_t *step)

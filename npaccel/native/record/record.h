@@ -110,6 +110,10 @@ bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes);
  * [Worthwhile] in dispatch/gather.py */
 /* rows: read, one behind the other */
 enum { NPA_FEW_READ = 4, NPA_FEW_ROWS = 16, NPA_FEW_WRITTEN = 1 };
+/* Integers of Python's or NumPy's own, so that no code runs for them; *value: false, it is too
+ * large. */
+bool npa_is_index(PyObject *o);
+bool npa_take_index(PyObject *o, Py_ssize_t *value);
 /* How many indices of an axis a slice names, from *start on; -1: NumPy's to say. */
 Py_ssize_t npa_slice_length(PyObject *slice, npy_intp extent, Py_ssize_t *start, Py_ssize_t *step);
 size_t npa_view_bytes(PyArrayObject *a, PyObject *key);

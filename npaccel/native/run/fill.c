@@ -27,7 +27,9 @@ typedef struct {
 struct npa_filling {
     int64_t *words;
     size_t nwords;
-    const int64_t *limits; /* three of structures, one of rows that are long */
+    /* Three of structures, one of rows that are long; bytes of a line of the cache, and of results
+     * from which on they are stored past it */
+    const int64_t *limits;
     const int64_t *positions, *places, *constants, *ranges;
     int64_t npositions, nplaces, nconstants, nranges;
     part *parts;
@@ -136,7 +138,7 @@ static void take_ranges(npa_filling *f, reader *r)
 
 static bool take_all(npa_filling *f, reader *r, const npa_program *blank)
 {
-    f->limits = take(r, 4);
+    f->limits = take(r, 6);
     f->positions = take_list(r, &f->npositions, 4); /* request, input; a value of 16 bytes */
     f->places = take_list(r, &f->nplaces, 3);
     f->constants = take_list(r, &f->nconstants, 1);
@@ -170,7 +172,7 @@ npa_filling *npa_filling_new(PyObject *words, const npa_program *blank)
     memcpy(f->words, PyBytes_AS_STRING(words), size);
     f->nwords = size / 8;
     reader r = {f->words, f->words + size / 8, size % 8 != 0};
-    if (!take_all(f, &r, blank)) {
+    if (!take_all(f, &r, blank) || f->limits[4] < 1) {
         npa_filling_drop(f);
         PyErr_SetString(PyExc_ValueError, "fill: these words are not those of a template");
         return NULL;
@@ -234,15 +236,6 @@ static void find_extents(const part *p, const int64_t *numbers, int64_t *extents
     for (int d = 0; d < p->rank; d++) {
         extents[d] = multiplied(&of, numbers);
     }
-}
-
-static int64_t product(const int64_t *n, int64_t from, int64_t to)
-{
-    int64_t all = 1;
-    for (int64_t i = from; i < to; i++) {
-        all *= n[i];
-    }
-    return all;
 }
 
 static bool show_the_same(const part *p, const array *a, const array *b, const int64_t *numbers)
@@ -315,30 +308,37 @@ static int64_t touched(const part *p, bool written, const int64_t *numbers, cons
 static bool is_split(const npa_filling *f, const part *p, const int64_t *extents)
 {
     int64_t band_rank = p->tasks->band_rank;
-    bool few = product(extents, 0, band_rank) < f->limits[0];
+    bool few = npa_multiplied(extents, 0, band_rank) < f->limits[0];
     bool is_long = extents[p->rank - 1] >= f->limits[3] ||
-                   (few && product(extents, band_rank, p->rank) >= f->limits[1]);
+                   (few && npa_multiplied(extents, band_rank, p->rank) >= f->limits[1]);
     return p->may_be_split && (band_rank == 0 || is_long);
 }
 
-enum { LINE = 64, STREAM_BYTES = 4 << 20 };
-
-static bool begins_with_lines(const part *p, const array *a, const int64_t *numbers)
+/* Whether an array may be stored past the cache, where it lies. */
+static bool may_pass(const npa_filling *f, const part *p, const array *a, const int64_t *numbers)
 {
-    bool whole = numbers[a->offset] % LINE == 0;
+    int64_t line = f->limits[4];
+    bool whole = a->streams && numbers[a->offset] % line == 0;
     for (int d = 0; whole && d + 1 < p->rank; d++) {
-        whole = numbers[a->strides[d]] % LINE == 0;
+        whole = numbers[a->strides[d]] % line == 0;
     }
     return whole;
 }
 
 /* Whether the same arrays are stored past the cache. */
-static bool stores_alike(const part *p, const int64_t *numbers, const int64_t *extents)
+static bool stores_alike(const npa_filling *f, const part *p, const int64_t *numbers,
+                         const int64_t *extents)
 {
-    bool past = touched(p, true, numbers, extents) > STREAM_BYTES, alike = true;
+    bool any = false, alike = true;
     for (int k = 0; alike && k < p->narrays; k++) {
         const array *a = array_at(p, k);
-        alike = (past && a->streams && begins_with_lines(p, a, numbers)) == (a->past != 0);
+        bool may = may_pass(f, p, a, numbers);
+        any |= may, alike = may || !a->past;
+    }
+    bool past = alike && any && touched(p, true, numbers, extents) > f->limits[5];
+    for (int k = 0; alike && any && k < p->narrays; k++) {
+        const array *a = array_at(p, k);
+        alike = (past && may_pass(f, p, a, numbers)) == (a->past != 0);
     }
     return alike;
 }
@@ -379,7 +379,7 @@ bool npa_filling_fits(const npa_filling *f, const int64_t *numbers, const npa_sn
         if (p->tasks != NULL) {
             find_extents(p, numbers, extents);
             fits = is_split(f, p, extents) == (p->tasks->split != 0) &&
-                   stores_alike(p, numbers, extents);
+                   stores_alike(f, p, numbers, extents);
         }
     }
     return fits;
@@ -393,7 +393,8 @@ static void expect(const part *p, const step *like, const int64_t *before, const
 {
     int64_t extents[NPA_MAX_DIMS], were[NPA_MAX_DIMS];
     find_extents(p, numbers, extents), find_extents(p, before, were);
-    double ratio = (double)product(extents, 0, p->rank) / (double)product(were, 0, p->rank);
+    double ratio = (double)npa_multiplied(extents, 0, p->rank) /
+                   (double)npa_multiplied(were, 0, p->rank);
     s->took = (int64_t)((double)like->took * ratio);
     s->chain_took = like->chain_took > 0 ? (int64_t)((double)like->chain_took * ratio) : 0;
 }
@@ -404,7 +405,7 @@ static void fill_step(const npa_filling *f, const part *p, const int64_t *number
     int64_t extents[NPA_MAX_DIMS];
     find_extents(p, numbers, extents);
     npa_cut cut = npa_tasks_cut(p->tasks, extents, p->rank, threads);
-    int64_t points = product(extents, 0, p->rank);
+    int64_t points = npa_multiplied(extents, 0, p->rank);
     s->band = cut.band, s->band_step = cut.band_step;
     s->inner = cut.inner, s->inner_step = cut.inner_step, s->parts = cut.parts;
     s->scratch_bytes = (size_t)cut.scratch_bytes, s->partial_bytes = (size_t)cut.partial_bytes;

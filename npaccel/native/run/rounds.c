@@ -131,9 +131,12 @@ static bool sizes_change(int period)
     return false;
 }
 
+/* To ask Python about a round takes 0.1 ms, NumPy's loop 30 us for 256 KiB: of so many requests a
+ * tenth. */
+enum { LEAST_ALONE = 32 };
+
 int npa_to_run_uncompiled(int requests, int period)
 {
-    enum { LEAST_ALONE = 32 };
     if (period == 0 || !sizes_change(period)) {
         return requests;
     }

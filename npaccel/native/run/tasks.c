@@ -2,15 +2,6 @@
  * perhaps without the core (the helper). Results never depend on it. */
 #include "run/template.h"
 
-static int64_t product(const int64_t *n, int64_t from, int64_t to)
-{
-    int64_t all = 1;
-    for (int64_t i = from; i < to; i++) {
-        all *= n[i];
-    }
-    return all;
-}
-
 static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -41,11 +32,11 @@ static int64_t band_step(const npa_tasks *t, int64_t elements, int64_t inner, in
 static void cut_inner(const npa_tasks *t, const int64_t *extents, int rank, int64_t elements,
                       int threads, npa_cut *cut)
 {
-    int64_t all = product(extents, t->band_rank, rank), last = extents[rank - 1];
+    int64_t all = npa_multiplied(extents, t->band_rank, rank), last = extents[rank - 1];
     bool rows = rank - t->band_rank > 1;
     int64_t each = rows ? larger(1, last) : 1;
     int64_t granule = rows ? 1 : t->reductions ? t->chunk : larger(64, t->group);
-    cut->inner = rows ? product(extents, t->band_rank, rank - 1) : last;
+    cut->inner = rows ? npa_multiplied(extents, t->band_rank, rank - 1) : last;
     cut->inner_step = larger(1, elements / each / granule) * granule;
     cut->band_step = band_step(t, elements, cut->inner_step >= cut->inner ? all : elements,
                                cut->band, threads);
@@ -54,10 +45,10 @@ static void cut_inner(const npa_tasks *t, const int64_t *extents, int rank, int6
 
 npa_cut npa_tasks_cut(const npa_tasks *t, const int64_t *extents, int rank, int threads)
 {
-    int64_t inner = product(extents, t->band_rank, rank);
+    int64_t inner = npa_multiplied(extents, t->band_rank, rank);
     int64_t bytes = threads == 1 ? t->lone_bytes : t->task_bytes;
     int64_t elements = larger(t->group, bytes / t->weight);
-    npa_cut cut = {.band = product(extents, 0, t->band_rank), .inner = 1, .inner_step = 1};
+    npa_cut cut = {.band = npa_multiplied(extents, 0, t->band_rank), .inner = 1, .inner_step = 1};
     if (t->split) {
         cut_inner(t, extents, rank, elements, threads, &cut);
     } else {

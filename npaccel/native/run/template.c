@@ -272,10 +272,10 @@ static void put(template *made)
     drop(old);
 }
 
-static template *template_new(npa_program *blank, const npa_snapshot *s, PyObject *key,
+/* Takes the filling over; NULL: no memory. */
+static template *template_new(npa_program *blank, const npa_traced *s, PyObject *key,
                               npa_filling *filling)
 {
-    npa_traced traced = npa_traced_snapshot(s);
     const char *bytes = PyBytes_AS_STRING(key);
     size_t size = (size_t)PyBytes_GET_SIZE(key);
     template *t = calloc(1, sizeof *t);
@@ -283,11 +283,11 @@ static template *template_new(npa_program *blank, const npa_snapshot *s, PyObjec
         npa_filling_drop(filling);
         return NULL;
     }
-    *t = (template){.outline = outline_of(&traced), .backend = backend_of(bytes, size),
+    *t = (template){.outline = outline_of(s), .backend = backend_of(bytes, size),
                     .key_size = size, .filling = filling,
                     .blank = (npa_program *)Py_NewRef((PyObject *)blank)};
     npa_lock();
-    const char *structure = npa_structure_of(&traced, npa_filling_limits(filling), &t->size);
+    const char *structure = npa_structure_of(s, npa_filling_limits(filling), &t->size);
     t->structure = structure != NULL ? malloc(t->size) : NULL;
     if (t->structure != NULL) {
         memcpy(t->structure, structure, t->size);
@@ -300,6 +300,24 @@ static template *template_new(npa_program *blank, const npa_snapshot *s, PyObjec
     return t;
 }
 
+/* A program for these requests, of a template that is found for others, too, if `keep`; a new
+ * reference, or None. */
+static PyObject *first_of(template *t, const npa_snapshot *s, bool keep)
+{
+    npa_lock();
+    bool fits = numbers_of(t, s->words) != NULL && npa_filling_fits(t->filling, now, s);
+    npa_program *made = fits ? add_size(t, true, npa_pool_size()) : NULL;
+    t->spare = made != NULL && keep ? new_program(t, true) : NULL;
+    npa_unlock();
+    PyObject *found = Py_NewRef(made != NULL ? (PyObject *)made : Py_None);
+    if (made != NULL && keep) {
+        put(t);
+    } else {
+        drop(t);
+    }
+    return found;
+}
+
 /* fill(pending, words, keep): a program for these requests, of this one, which has no numbers;
  * None: it is not for them. keep: it is found for others by their structure, too. */
 PyObject *npa_program_fill(PyObject *self, PyObject *args)
@@ -309,10 +327,9 @@ PyObject *npa_program_fill(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!Sp", &npa_pending_type, &pending, &words, &keep)) {
         return NULL;
     }
-    npa_program *blank = (npa_program *)self;
     const npa_snapshot *s = npa_pending_of(pending);
     npa_traced traced = npa_traced_snapshot(s);
-    npa_filling *filling = npa_filling_new(words, blank);
+    npa_filling *filling = npa_filling_new(words, (npa_program *)self);
     if (filling == NULL) {
         return NULL;
     }
@@ -320,24 +337,10 @@ PyObject *npa_program_fill(PyObject *self, PyObject *args)
         npa_filling_drop(filling);
         return PyErr_Format(PyExc_ValueError, "fill: these requests have not its places");
     }
-    PyObject *key = PyObject_GetAttrString(pending, "key"), *found = NULL;
-    template *t = key != NULL ? template_new(blank, s, key, filling) : NULL;
+    PyObject *key = PyObject_GetAttrString(pending, "key");
+    template *t = template_new((npa_program *)self, &traced, key, filling);
     Py_XDECREF(key);
-    if (t == NULL) {
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    }
-    npa_lock();
-    bool fits = numbers_of(t, s->words) != NULL && npa_filling_fits(t->filling, now, s);
-    npa_program *made = fits ? add_size(t, true, npa_pool_size()) : NULL;
-    t->spare = made != NULL && keep ? new_program(t, true) : NULL;
-    npa_unlock();
-    found = Py_NewRef(made != NULL ? (PyObject *)made : Py_None);
-    if (made != NULL && keep) {
-        put(t);
-    } else {
-        drop(t);
-    }
-    return found;
+    return t != NULL ? first_of(t, s, keep) : PyErr_NoMemory();
 }
 
 /* Note [Templates]

@@ -14,6 +14,15 @@ enum { NPA_TASKS_WORDS = sizeof(npa_tasks) / 8 };
 typedef struct {
     int64_t band, band_step, inner, inner_step, parts, scratch_bytes, partial_bytes;
 } npa_cut;
+/* Of n[from] to n[to - 1]. */
+static inline int64_t npa_multiplied(const int64_t *n, int64_t from, int64_t to)
+{
+    int64_t all = 1;
+    for (int64_t i = from; i < to; i++) {
+        all *= n[i];
+    }
+    return all;
+}
 bool npa_tasks_good(const npa_tasks *t, size_t words, int64_t rank);
 npa_cut npa_tasks_cut(const npa_tasks *t, const int64_t *extents, int rank, int threads);
 

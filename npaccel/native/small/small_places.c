@@ -4,7 +4,6 @@
 #include "small/small.h"
 #include "small/ways.h"
 
-#include <numpy/arrayscalars.h>
 #include <string.h>
 
 enum { MOST_LISTED = 64 };
@@ -39,25 +38,10 @@ NPA_EACH_PROCESSOR static bool add_axis(npy_intp *at, const npy_intp *index, npy
     return (npy_intp)outside >= 0;
 }
 
-/* Python's integers and NumPy's own. */
-static bool is_number(PyObject *o)
-{
-    return PyLong_CheckExact(o) || Py_IS_TYPE(o, &PyLongArrType_Type);
-}
-
-/* Whether it is one of C's. */
-static bool take_number(PyObject *o, npy_intp *value)
-{
-    int overflow = 0;
-    *value = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow)
-                                  : PyArrayScalar_VAL(o, Long);
-    return !overflow;
-}
-
 static bool add_number(places *p, PyObject *item, npy_intp extent, npy_intp stride)
 {
     npy_intp k;
-    if (!take_number(item, &k)) {
+    if (!npa_take_index(item, &k)) {
         return false;
     }
     k += k < 0 ? extent : 0;
@@ -72,7 +56,7 @@ static bool add_list(places *p, PyObject *list, npy_intp extent, npy_intp stride
     npy_intp index[MOST_LISTED];
     bool whole = true;
     for (npy_intp i = 0; whole && i < p->n; i++) {
-        whole = take_number(PyList_GET_ITEM(list, i), &index[i]);
+        whole = npa_take_index(PyList_GET_ITEM(list, i), &index[i]);
     }
     return whole && add_axis(p->at, index, p->n, extent, stride);
 }
@@ -83,7 +67,7 @@ static bool is_list(PyObject *o)
         return false;
     }
     Py_ssize_t i = 0;
-    while (i < PyList_GET_SIZE(o) && is_number(PyList_GET_ITEM(o, i))) {
+    while (i < PyList_GET_SIZE(o) && npa_is_index(PyList_GET_ITEM(o, i))) {
         i++;
     }
     return i == PyList_GET_SIZE(o);
@@ -137,7 +121,7 @@ static bool find_places(PyArrayObject *a, PyObject *key, places *p)
         return false;
     }
     for (int k = 0; k < n; k++) {
-        if (!is_number(items[k]) && !take_shape(p, items[k])) {
+        if (!npa_is_index(items[k]) && !take_shape(p, items[k])) {
             return false;
         }
     }
@@ -149,7 +133,7 @@ static bool find_places(PyArrayObject *a, PyObject *key, places *p)
     for (int k = 0; inside && k < n; k++) {
         npy_intp extent = PyArray_DIM(a, k), stride = PyArray_STRIDE(a, k);
         PyArrayObject *index = (PyArrayObject *)items[k];
-        inside = is_number(items[k])           ? add_number(p, items[k], extent, stride)
+        inside = npa_is_index(items[k])           ? add_number(p, items[k], extent, stride)
                  : PyList_CheckExact(items[k]) ? add_list(p, items[k], extent, stride)
                                                : add_axis(p->at, PyArray_DATA(index), p->n, extent,
                                                           stride);
@@ -253,12 +237,18 @@ bool npa_small_put_places(PyObject *o, PyObject *key, PyObject *value)
 
 /* --------------------------------------------------------------------------- of large arrays */
 
-/* So little that to record it would take longer; of a device's memory no more is fetched. */
-static bool is_little(PyArrayObject *a, const places *p)
+/* Whether nobody looks on, and no device has it, of whose memory no more is fetched than needed. */
+static bool is_free(PyArrayObject *a)
 {
     const npa_buffer *b = npa_buffer_of(a);
     return npa_here == NULL && npa_placeholders == 0 && npa_stops == 0 &&
-           (b == NULL || (b->copy == NULL && b->placed == NULL)) &&
+           (b == NULL || (b->copy == NULL && b->placed == NULL));
+}
+
+/* So little that to record it would take longer. */
+static bool find_little(PyArrayObject *a, PyObject *key, places *p)
+{
+    return is_free(a) && find_places(a, key, p) &&
            (size_t)(p->n * p->size) < npa_threshold_here();
 }
 
@@ -266,7 +256,7 @@ PyObject *npa_pick_places(PyArrayObject *a, PyObject *key)
 {
     places p;
     npa_opened o;
-    if (!find_places(a, key, &p) || !is_little(a, &p)) {
+    if (!find_little(a, key, &p)) {
         return NULL;
     }
     PyArrayObject *made = npa_small_new(PyArray_DESCR(a), p.ndim, p.shape);
@@ -287,7 +277,7 @@ int npa_put_places(PyArrayObject *a, PyObject *key, PyObject *value)
     char room[16] __attribute__((aligned(16)));
     const char *from;
     npy_intp step;
-    if (!is_written(a) || !find_places(a, key, &p) || !is_little(a, &p) ||
+    if (!is_written(a) || !find_little(a, key, &p) ||
         !take_values(a, value, &p, room, &from, &step)) {
         return 0;
     }

@@ -197,9 +197,9 @@ class Engine:
         if not eager and self.tiers.puts_off(sequence):
             self.tiers.note(pending)
             return self._single(sequence, pending)
-        name = self._name(pending, sequence) if sequence.ready or eager else None
-        known = name is not None and bool(self.templates.known(name))
-        if known and not eager and (filled := self._fill(pending, name or "")) is not None:
+        name = self._name(pending, sequence) if sequence.ready or eager else ""
+        known = bool(self.templates.known(name))
+        if known and not eager and (filled := self._fill(pending, name)) is not None:
             return filled
         if sequence.ready and not eager and not self.tiers.planning_pays(sequence, pending):
             return self._single(sequence, pending, TOO_LITTLE)
@@ -216,7 +216,7 @@ class Engine:
                 if not eager and (filled := self._fill(pending, name)) is not None:
                     return filled
         if eager:
-            return self._compile(pending, name or "")
+            return self._compile(pending, name)
         return self._choose(pending, name, sequence)
 
     def touched(self, pending: Pending) -> _native.Program:
@@ -227,13 +227,13 @@ class Engine:
             self.tiers.runs = runs  # the core counts them
             return program
 
-    def _choose(self, pending: Pending, name: str | None, sequence: Sequence) -> _native.Program:
+    def _choose(self, pending: Pending, name: str, sequence: Sequence) -> _native.Program:
         """At once with NumPy's loops, unless there is code; whether to have it compiled. name: of
-        the structure's templates; None: there is no code, and nobody has asked."""
+        the structure's templates, or ''."""
         tiers, missing = self.tiers, False
         if sequence.ready:
             begin = time.monotonic()
-            program = self._for_size(pending, name or "", sequence)
+            program = self._for_size(pending, name, sequence)
             if program is not None:
                 self.costs.note_plan(len(pending), time.monotonic() - begin)
                 return program

@@ -24,6 +24,7 @@ from npaccel.ir.limits import DEFAULT_LIMITS, worth_splitting
 from npaccel.ir.scalar import item_size
 from npaccel.later import later
 from npaccel.runtime.programs.program import (
+    LINE_BYTES,
     STREAM_BYTES,
     Draft,
     Recipe,
@@ -164,7 +165,7 @@ class Template(NamedTuple):
         """Where numbers go, as native/run/fill.c reads it."""
         limits = DEFAULT_LIMITS
         words = [limits.band_points, limits.inner_points, limits.column_points, limits.long_points]
-        words.append(len(self.positions) // 2)
+        words += (LINE_BYTES, STREAM_BYTES, len(self.positions) // 2)
         for number in range(len(self.positions) // 2):
             value = struct.unpack_from("=2q", self.values, 16 * number)
             words += (*self.positions[2 * number : 2 * number + 2], *value)
