@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from npaccel import _native
+from npaccel.backends.base import Grid
 from npaccel.backends.opencl import helper, target
 from npaccel.backends.opencl.printer import Device, write_source
 from npaccel.errors import CompileError, Unsupported
@@ -190,16 +191,51 @@ def test_groups_take_several_short_rows(groups, shape, band_rank):
     check(groups, made, shape, [data[:, ::-1], np.zeros(shape, "i4")])
 
 
-def test_each_item_of_a_group_has_columns_of_its_own(groups):
+def _columns(fold, dtype, *, split):
+    """Two folds of each column, one under a mask; and a copy of it."""
     pool = Pool()
-    sums = Leaf(False, (Reduce(0, Fold.SUM, pool.load("f8", 0)),))
-    store = Leaf(True, (Store(1, pool.row("f8", 0)),))
-    arrays = [param("f8"), param("f8", out=True, band_only=True)]
-    fields = {"band_rank": 1, "vector_band": True, "split": True, "rows": (RowParam("f8"),)}
-    made = kernel(arrays, [sums, store], **fields)
-    data = np.random.default_rng(0).standard_normal((40, 600)).T
-    out = np.lib.stride_tricks.as_strided(np.zeros(600), (600, 40), (8, 0))
-    check(groups, made, (600, 40), [data, out])
+    x = pool.load(dtype, 0)
+    result = "i8" if fold is Fold.ARGMAX else dtype
+    mask = None if fold is Fold.ARGMAX else pool.load("b1", 1)
+    effects = [Reduce(0, fold, x), Reduce(1, fold, x, mask), Store(4, x)]
+    rows = [Store(2, pool.row(result, 0)), Store(3, pool.row(result, 1))]
+    arrays = [param(dtype), param("b1"), param(result, out=True, band_only=True)]
+    arrays += [param(result, out=True, band_only=True), param(dtype, out=True)]
+    fields = {"band_rank": 1, "vector_band": True, "split": split, "rows": (RowParam(result),) * 2}
+    return kernel(arrays, [Leaf(False, tuple(effects)), Leaf(True, tuple(rows))], **fields)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize(
+    ("fold", "dtype"),
+    [
+        (Fold.SUM, "f4"),
+        (Fold.PRODUCT, "c16"),
+        (Fold.MAX, "f8"),
+        (Fold.FMIN, "f4"),
+        (Fold.ARGMAX, "f8"),
+        (Fold.SUM, "i4"),
+    ],
+)
+def test_teams_of_a_group_share_columns(groups, fold, dtype, split):
+    """Columns fewer than a team has, more, not a multiple; rows fewer than a block, blocks that
+    are no power of two, teams without any, chunks; all of it with NaNs."""
+    made = _columns(fold, dtype, split=split)
+    compiled = compile_kernel(made, groups)
+    rng = np.random.default_rng(0)
+    for m, n in ((1, 7), (1, 600), (3, 33), (9, 16), (21, 1000), (130, 17), (2, 32768 + 40)):
+        data = edge_values(dtype, m * n, n)
+        if fold in (Fold.SUM, Fold.PRODUCT) and dtype[0] in "fc":
+            data = (1 + rng.standard_normal(m * n) / 8).astype(dtype)
+        elif dtype[0] == "f":
+            data = np.where(data == 0, np.asarray(1, dtype), data)  # which zero is no promise
+        result = "i8" if fold is Fold.ARGMAX else dtype
+        outs = [np.zeros(m, result) for _ in range(2)]
+        outs = [np.lib.stride_tricks.as_strided(o, (m, n), (o.itemsize, 0)) for o in outs]
+        own = [np.zeros((n, m), dtype).T]
+        arrays = [data.reshape(n, m).T, rng.random((n, m)).T < 0.7, *outs, *own]
+        grid = Grid(m, 8, n, 32768) if m > 8 else None
+        check(groups, made, (m, n), arrays, compiled=compiled, grid=grid)
 
 
 def test_groups_are_of_what_the_device_allows():

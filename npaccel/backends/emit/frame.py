@@ -52,6 +52,7 @@ class Frame:
         self.strides = [self._strides(k) for k in range(layout.arrays)]
         self._scalars = [self._scalar(k, dtype) for k, dtype in enumerate(kernel.scalars)]
         self.square_sums = square_sums(b, kernel.leaves, self._scalars)
+        self.band_total = self._product(range(kernel.band_rank))
         self.inner_total = self._product(self.inner_axes)
         self.row_count = self._product(self.inner_axes[:-1])
         self.split_sums = kernel.split and bool(reductions_of(kernel))
@@ -154,11 +155,15 @@ class Frame:
         """As `points`, of every `step`-th index: divisions for each of them."""
         b = self.b
         with b.count(low, high, step) as flat:
-            rest, at = flat, list[Name]()
-            for axis in reversed(axes[1:]):
-                at.append(b.coordinate("%", rest, self.extents[axis]))
-                rest = b.div(rest, self.extents[axis])
-            yield flat, [rest, *reversed(at)][: len(axes)]
+            yield flat, self.coordinates(axes, flat)
+
+    def coordinates(self, axes: Sequence[int], flat: Name) -> list[Name]:
+        """Those of a flattened index."""
+        rest, at = flat, list[Name]()
+        for axis in reversed(axes[1:]):
+            at.append(self.b.coordinate("%", rest, self.extents[axis]))
+            rest = self.b.div(rest, self.extents[axis])
+        return [rest, *reversed(at)][: len(axes)]
 
     def unravel(self, axes: Sequence[int], flat: Name, high: Name) -> list[Variable]:
         """Variables with the coordinates of `flat`; 0 unless flat < high."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from npaccel.backends.emit.builder import Builder, Name, Variable
 from npaccel.backends.emit.combine import Combiner
-from npaccel.backends.layout import BLOCK, LANES
+from npaccel.backends.layout import LANES
 
 __all__ = ["Group"]
 
@@ -49,11 +49,18 @@ class Group:
         trees = [self._neighbours(LANES, teams), self._halves(LANES)]
         return self._combine(combiner, names, trees)
 
+    def fold_teams(
+        self, combiner: Combiner, names: Sequence[Name], unit: Name, teams: Name
+    ) -> list[Name]:
+        """Of each item of a team of `unit` its own value with those of the others' same item."""
+        home = self._b.coordinate("&", self._b.lane_of_group, self._b.sub(unit, 1))
+        return self._combine(combiner, names, [self._neighbours(unit, teams)], home)
+
     def fold_runs(self, combiner: Combiner, names: Sequence[Name], used: Name) -> list[Name]:
         """What `cut` gave to the items, in order; `used` of them have any."""
         return self._combine(combiner, names, [self._neighbours(1, used)])
 
-    def cut(self, count: Name, takers: int) -> tuple[Name, Name]:
+    def cut(self, count: Name, takers: Name | int) -> tuple[Name, Name]:
         """How many of `count` each taker gets, a power of two, and how many get any.
 
         Then each one's part is a subtree of what a binary counter makes of all of them, and the
@@ -61,7 +68,7 @@ class Group:
         neighbour waits.
         """
         b = self._b
-        share = b.div(b.add(count, takers - 1), takers)
+        share = b.div(b.sub(b.add(count, takers), 1), takers)
         each = self.power_of_two(share)
         return each, b.div(b.sub(b.add(count, each), 1), each)
 
@@ -74,18 +81,25 @@ class Group:
             b.set(power, b.mul(now, 2))
         return b.get(power)
 
-    def cut_chunk(self, chunk: Name, end: Name) -> tuple[Name, Name, Name]:
-        """This item's bounds, whole blocks, and how many teams of LANES items have blocks."""
+    def cut_chunk(
+        self, chunk: Name, end: Name, block: int, unit: Name | int
+    ) -> tuple[Name, Name, Name]:
+        """This item's bounds, whole blocks, and how many teams of `unit` items have blocks."""
         b = self._b
-        blocks = b.div(b.add(b.sub(end, chunk), BLOCK - 1), BLOCK)
-        each, teams = self.cut(blocks, self.size // LANES)
-        length = b.mul(each, BLOCK)
-        first = b.add(chunk, b.mul(b.div(b.lane_of_group, LANES), length))
+        blocks = b.div(b.add(b.sub(end, chunk), block - 1), block)
+        each, teams = self.cut(blocks, b.div(b.n(self.size), unit))
+        length = b.mul(each, block)
+        first = b.add(chunk, b.mul(b.div(b.lane_of_group, unit), length))
         return first, b.minimum(b.add(first, length), end), teams
 
     def _combine(
-        self, combiner: Combiner, names: Sequence[Name], trees: Sequence[_Tree]
+        self,
+        combiner: Combiner,
+        names: Sequence[Name],
+        trees: Sequence[_Tree],
+        home: Name | None = None,
     ) -> list[Name]:
+        """The value of item `home` after these steps; None: of the first."""
         b = self._b
         places = [b.shared(dtype, k) for k, dtype in enumerate(combiner.dtypes)]
 
@@ -108,7 +122,7 @@ class Group:
                     write(combiner.combine(read(b.lane_of_group), read(other)))
                 b.barrier()
                 b.set(distance, b.mul(h, 2))
-        result = read(b.n(0))
+        result = read(b.n(0) if home is None else home)
         b.barrier()  # before the next one writes
         return result
 
@@ -121,7 +135,7 @@ class Group:
 
         return _Tree(falling=True, end=b.n(size), joins=joins)
 
-    def _neighbours(self, unit: int, used: Name) -> _Tree:
+    def _neighbours(self, unit: Name | int, used: Name) -> _Tree:
         """Runs of `unit` items, `used` of them: each even one with the next, and so on."""
         b = self._b
 

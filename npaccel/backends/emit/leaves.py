@@ -169,7 +169,7 @@ class LeafWriter(Effects):
             if ordered:
                 group, first, last = self.frame.group, chunk, end
                 if group is not None:
-                    first, last, teams = group.cut_chunk(chunk, end)
+                    first, last, teams = group.cut_chunk(chunk, end, BLOCK, LANES)
                 step = BAND_BLOCK if self.banded else BLOCK
                 with b.count(first, last, step) as block:
                     for reduction in ordered:

@@ -18,7 +18,7 @@ for lanes along the last band axis (vector_band)
 or, of a matrix's columns, several vectors of a row at a time (tiles.py). A fold cuts [lo, hi) into
 chunks and blocks (reduce.py), and what they are combined from lies apart where they are shared out
 (`write_finish`). Where a machine has work groups, W is 1 and the items of one take elements next to
-each other (groups.py), or have band points of their own.
+each other (groups.py), share columns (columns.py), or have band points of their own.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Value
+from npaccel.backends.emit.columns import ColumnWriter
 from npaccel.backends.emit.combine import Combiner
 from npaccel.backends.emit.effects import Scope
 from npaccel.backends.emit.frame import Frame, has_own_points
@@ -86,6 +87,8 @@ def write_main(b: Builder, kernel: Kernel) -> None:
     frame = Frame(b, kernel)
     if b.machine.vector_bytes > 0 and is_tiled(kernel):
         _write_columns(frame)
+    elif b.machine.group_size > 1 and is_tiled(kernel):
+        ColumnWriter(frame).write()
     elif b.machine.group_size > 1 and has_own_points(kernel):
         _write_own_points(frame)
     elif kernel.vector_band:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npaccel.backends.emit.builder import Builder
+from npaccel.backends.emit.columns import COLUMNS
 from npaccel.backends.emit.frame import has_own_points
 from npaccel.backends.emit.tiles import state_bytes
 from npaccel.backends.emit.widths import is_tiled, kernel_width, node_count, tile_vectors
@@ -26,7 +27,9 @@ def tasks_of(
         scratch = tuple(size * width for size in scratch)
     elif has_own_points(kernel):
         scratch = tuple(size * group for size in scratch)
-    if machine.vector_bytes > 0 and is_tiled(kernel):
+    if group > 1 and is_tiled(kernel):
+        width = COLUMNS
+    elif is_tiled(kernel) and machine.vector_bytes > 0:
         tile = width * tile_vectors(kernel, width)
         scratch = (state_bytes(b, kernel),)
     return Tasks(
