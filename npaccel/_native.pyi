@@ -291,7 +291,8 @@ class Program:
     they take then. home: seconds that bringing home took what runs had left on a device. due: by
     `review`; then the plan hook is asked again, for a program that is known. missed: per step why
     the host did in the last run what a device was to do: 1 no room there, 2 a launch failed, 3 it
-    was touched; 4 it ran there in parts.
+    was touched; 4 it ran there in parts, 5 on both sides; and what of it the device did when it
+    was last divided, from 0 to 1.
     """
 
     info: Any
@@ -302,7 +303,7 @@ class Program:
     compares: bool
     lost: float
     home: float
-    missed: tuple[int, ...]
+    missed: tuple[tuple[int, float], ...]
     due: bool
     single: bool
     planned: bool  # or it runs whatever requests there are block by block
@@ -473,6 +474,7 @@ def configure(
     boundscheck: int = ...,
     numpy: int = ...,
     fast: int = ...,
+    divide: int = ...,
 ) -> int:
     """Change settings after running what is pending. Returns 0, or the errno that stops the
     guard from working."""

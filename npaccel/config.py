@@ -229,6 +229,13 @@ SETTINGS: Final = (
         "bytes of a device's memory that may be used; 0: nine tenths of it, and where a device "
         "shares the host's memory nothing is moved. Otherwise it is treated as if it had its own",
     ),
+    Setting(
+        "divide",
+        "off",
+        "whether kernels that a device runs are divided between it and the host's threads, by what "
+        "each takes",
+        choices=("on", "off"),
+    ),
     Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse, an eighth of all at most"),
     Setting("macro_cache", 256, "recorded variants of macro sections that are kept", minimum=1),
     Setting(
@@ -304,6 +311,7 @@ class Config:
     trace_cache: int
     trace_cache_bytes: int
     device_memory: int
+    divide: Literal["on", "off"]
     nursery: int
     macro_cache: int
     tiering: Literal["adaptive", "eager", "off"]

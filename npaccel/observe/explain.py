@@ -64,7 +64,7 @@ MISSED = {
     2: "a launch failed",
     3: "its result's memory was touched",
 }
-IN_PARTS = 4
+IN_PARTS, DIVIDED = 4, 5
 # In pictures.
 KERNEL, LOOP = "#2e9e5b", "#7a67c7"
 
@@ -259,10 +259,12 @@ def _told(there: _native.DeviceMemory, run: int) -> str:
 
 def _missed(told: Explanation, program: _native.Program) -> tuple[Step, ...]:
     """The steps, those that the host did instead of a device with the reason."""
-    return tuple(_ran(step, why) for step, why in zip(told.steps, program.missed, strict=True))
+    return tuple(_ran(step, *how) for step, how in zip(told.steps, program.missed, strict=True))
 
 
-def _ran(step: Step, why: int) -> Step:
+def _ran(step: Step, why: int, share: float) -> Step:
+    if why == DIVIDED:
+        return step._replace(reason=f"divided: {share:.0%} of it there, the rest by the host")
     if why == IN_PARTS:
         return step._replace(reason="there was no room for all that it uses: it ran in parts")
     if why:

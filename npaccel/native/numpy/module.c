@@ -65,12 +65,12 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     (void)self;
     static char *names[] = {"threshold_bytes", "queue_limit", "memory_limit", "threads",
                             "nursery_bytes", "guard", "check", "boundscheck", "numpy", "fast",
-                            NULL};
+                            "divide", NULL};
     long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
-    int guard = -1, check = -1, boundscheck = -1, numpy = -1, fast = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiii", names, &threshold, &queue,
+    int guard = -1, check = -1, boundscheck = -1, numpy = -1, fast = -1, divide = -1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiiii", names, &threshold, &queue,
                                      &memory, &threads, &nursery, &guard, &check, &boundscheck,
-                                     &numpy, &fast) ||
+                                     &numpy, &fast, &divide) ||
         npa_flush() < 0) {
         return NULL;
     }
@@ -82,6 +82,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     npa_check_every = check > 0 ? check : npa_check_every;
     npa_boundscheck = boundscheck >= 0 ? boundscheck > 0 : npa_boundscheck;
     npa_fast = fast >= 0 ? fast > 0 : npa_fast;
+    npa_divide = divide >= 0 ? divide > 0 : npa_divide;
     npa_numpy_chosen = numpy >= 0 ? numpy > 0 : npa_numpy_chosen;
     if (threads >= 0) {
         npa_pool_threads((int)threads); /* 0: what affinity and quota allow */

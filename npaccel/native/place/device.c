@@ -113,7 +113,7 @@ static void take_addresses(const npa_device *d, int64_t *words, char **arrays)
 }
 
 static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
-                   char *partials, uint32_t *flags, bool *begun)
+                   char *partials, uint32_t *flags, bool in_parts, bool *begun)
 {
     int32_t error = npa_device_injected();
     if (error != 0) {
@@ -129,7 +129,7 @@ static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *g
         npa_device_words(d, own, words, grid, false);
         take_addresses(d, own, arrays);
         error = launch(d, d->run, own, scratch, parts, flags, arrays, groups, begun);
-        if (error == 0 && d->finish != NULL) {
+        if (error == 0 && d->finish != NULL && !in_parts) {
             groups = npa_device_words(d, own, words, grid, true);
             take_addresses(d, own, arrays);
             error = launch(d, d->finish, own, scratch, parts, flags, arrays, groups, begun);
@@ -140,7 +140,7 @@ static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *g
 }
 
 int32_t npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
-                       char *partials, uint32_t *flags, bool *begun)
+                       char *partials, uint32_t *flags, bool in_parts, bool *begun)
 {
     if (d->failed) {
         return d->error;
@@ -148,7 +148,7 @@ int32_t npa_device_run(npa_device *d, const int64_t *words, const npa_device_gri
     if (!npa_store_here(d->store)) {
         return FORKED; /* no failure of the device's */
     }
-    int32_t error = run(d, words, grid, partials, flags, begun);
+    int32_t error = run(d, words, grid, partials, flags, in_parts, begun);
     if (error != 0) {
         npa_device_note_failure(d, error);
     }
@@ -247,7 +247,7 @@ static PyObject *device_launch(PyObject *self, PyObject *args)
     bool begun = false;
     Py_BEGIN_ALLOW_THREADS
     error = run(d, (const int64_t *)(uintptr_t)words, &grid, (char *)(uintptr_t)partials,
-                (uint32_t *)(uintptr_t)flags, &begun);
+                (uint32_t *)(uintptr_t)flags, false, &begun);
     Py_END_ALLOW_THREADS
     return PyLong_FromLong(error);
 }

@@ -32,9 +32,10 @@ typedef struct {
 extern PyTypeObject npa_device_type;
 int npa_device_ready(void);
 npa_device *npa_device_of(PyObject *object); /* borrowed; NULL with an exception */
-/* The whole step; 0, or the error's number. begun: it may have written. Needs no GIL. */
+/* The whole step, or in_parts its loops over the grid; 0, or the error's number. begun: it may have
+ * written. Needs no GIL. */
 int32_t npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
-                       char *partials, uint32_t *flags, bool *begun);
+                       char *partials, uint32_t *flags, bool in_parts, bool *begun);
 bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
 PyObject *npa_device_errors(void);
 void npa_device_inject(int launches, int reads, int midway, int after, size_t room);
@@ -73,9 +74,12 @@ typedef struct {
     const npa_access *ahead;
     int nahead;
 } npa_launch;
-/* HOST_MUST: nothing was done. PARTLY: it is done, the host helped. LOST: a launch failed when it
- * had written over what it reads; its results are lost. */
-enum npa_ran { NPA_HOST_MUST, NPA_THERE, NPA_IN_PARTS, NPA_PARTLY, NPA_LOST };
+/* HOST_MUST: nothing was done. PARTLY: it is done, the host helped. DIVIDED: so it was to be. LOST: a
+ * launch failed when it had written over what it reads; its results are lost. STOPPED: by the host's
+ * code, before it was done. */
+enum npa_ran {
+    NPA_HOST_MUST, NPA_THERE, NPA_IN_PARTS, NPA_PARTLY, NPA_DIVIDED, NPA_LOST, NPA_STOPPED
+};
 /* What place/ asks rooms above it; filled in by numpy/hooks.c. */
 extern struct npa_place_hooks {
     void (*came_home)(uint64_t serial, uint64_t ns);  /* npa_note_home */
@@ -146,13 +150,23 @@ PyObject *npa_is_far_py(PyObject *module, PyObject *array);
 
 /* A step whose operands do not fit, in parts that do. The band's axes may be cut, and so many of
  * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL)
- * what follows the loops of a split reduction. */
+ * what follows the loops of a split reduction; false: it was stopped. */
 typedef struct { int band_rank, inner_axes; long long step; } npa_tiling;
-typedef void npa_run_here(void *context, int64_t *words, const npa_device_grid *grid);
+typedef bool npa_run_here(void *context, int64_t *words, const npa_device_grid *grid);
 enum npa_ran npa_tiling_run(npa_device *d, const npa_launch *l, npa_tiling may, npa_run_here *here,
                          void *context);
 /* Whether it reads bytes that it writes, perhaps. */
 bool npa_writes_over(const npa_queue *q, const npa_access *accesses, int n);
+
+/* ------------------------------------------------------------------------------------ divided.c */
+
+extern bool npa_divide; /* a setting: steps are divided between their device and the host */
+/* Of a step: how often it was divided, what of it the device did then, from 0 to 1; what each does,
+ * host and device, in parts of the whole a nanosecond. */
+typedef struct { uint64_t runs; double there, speeds[2]; } npa_shares;
+/* A step on both sides. HOST_MUST: it is not divided, and nothing was done. */
+enum npa_ran npa_divided_run(npa_device *d, const npa_launch *l, npa_tiling may,
+                             npa_run_here *here, void *context, npa_shares *shares);
 
 /* --------------------------------------------------------------------------------------- lost.c */
 

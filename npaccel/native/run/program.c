@@ -369,14 +369,16 @@ static PyObject *program_home(PyObject *self, void *closure)
     return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->home_ns);
 }
 
-/* Per step why its device did not run it the last time; 0: it did, or there is none. */
+/* Per step why its device did not run it the last time, 0: it did, or there is none; and which part
+ * of it that did when it was divided. */
 static PyObject *program_missed(PyObject *self, void *closure)
 {
     (void)closure;
     const npa_program *p = (npa_program *)self;
     PyObject *all = PyTuple_New(p->nsteps);
     for (int i = 0; all != NULL && i < p->nsteps; i++) {
-        PyObject *why = PyLong_FromLong(p->steps[i].missed);
+        const step *s = &p->steps[i];
+        PyObject *why = Py_BuildValue("(id)", (int)s->missed, s->shares.there);
         if (why == NULL) {
             Py_CLEAR(all);
             break;
@@ -462,7 +464,7 @@ static PyGetSetDef program_getset[] = {
      "Whether NumPy's loops are to show once what they take for it, as a loop's round.", NULL},
     {"lost", program_lost, NULL, "Seconds that kernels took which were given up; 0: none.", NULL},
     {"home", program_home, NULL, "Seconds that bringing its results home took, of all runs.", NULL},
-    {"missed", program_missed, NULL, "Per step why its device did not run it.", NULL},
+    {"missed", program_missed, NULL, "Per step how its device ran it.", NULL},
     {"due", program_due, NULL, "Whether it is to be reviewed.", NULL},
     {"single", program_is_single, NULL, "Whether it runs request by request.", NULL},
     {NULL}};

@@ -4,8 +4,8 @@
 
 #include "run/chain.h"
 
-/* Why a device did not do it; IN_PARTS: it did. */
-enum { DONE_THERE, NO_ROOM, LAUNCH_FAILED, WAS_TOUCHED, IN_PARTS };
+/* Why a device did not do it; IN_PARTS: it did; DIVIDED: with the host. */
+enum { DONE_THERE, NO_ROOM, LAUNCH_FAILED, WAS_TOUCHED, IN_PARTS, DIVIDED };
 struct npa_program {
     PyObject_HEAD
     step *steps;

@@ -142,23 +142,26 @@ static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(
     return status;
 }
 
+/* poll: NULL where it is carried to its end. */
 typedef struct {
     const step *s;
     uint32_t *flags;
+    int (*poll)(void *);
+    void *arg;
 } part_run;
 
-static void run_part_here(void *context, int64_t *words, const npa_device_grid *grid)
+static bool run_part_here(void *context, int64_t *words, const npa_device_grid *grid)
 {
     part_run *r = context;
     step part = *r->s;
     if (grid == NULL) {
         npa_step_finish(&part, words, r->flags);
-        return;
+        return true;
     }
     part.band = grid->band, part.inner = grid->inner;
     part.band_low = grid->band_low, part.inner_low = grid->inner_low;
     part.finish = NULL; /* when all parts are through */
-    run_here(&part, words, r->flags, NULL, NULL, &part.took);
+    return run_here(&part, words, r->flags, r->poll, r->arg, &part.took) == 0;
 }
 
 /* With the host's memory. */
@@ -167,8 +170,7 @@ static enum npa_ran run_shared(const step *s, npa_queue *q, int64_t *words, char
 {
     npa_device *d = s->device;
     bool begun = false;
-    if (npa_step_bind(s, q, words, partials, false) == 0 &&
-        npa_device_run(d, words, &s->device_grid, partials, flags, &begun) == 0) {
+    if (npa_device_run(d, words, &s->device_grid, partials, flags, false, &begun) == 0) {
         return NPA_THERE;
     }
     if (begun && npa_writes_over(q, s->accesses, d->narrays)) {
@@ -178,34 +180,41 @@ static enum npa_ran run_shared(const step *s, npa_queue *q, int64_t *words, char
     return NPA_HOST_MUST;
 }
 
-/* On the step's device; the evaluator's thread never asks. */
-static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int64_t *words,
-                              char *partials, uint32_t *flags)
+/* With memory of its own. */
+static enum npa_ran run_apart(const step *s, const step *next, npa_launch *l, part_run *here)
 {
-    npa_device *d = npa_guard_evaluates() ? NULL : s->device;
-    if (d == NULL) {
-        return NPA_HOST_MUST;
-    }
+    npa_device *d = s->device;
     const npa_device *after = next != NULL ? next->device : NULL;
     bool same = after != NULL && after->store == d->store && !after->failed;
-    enum npa_ran ran;
-    if (d->host_memory) {
-        ran = run_shared(s, q, words, partials, flags);
-    } else {
-        npa_launch l = {.q = q,
-                        .accesses = s->accesses,
-                        .words = words,
-                        .grid = s->device_grid,
-                        .partial_bytes = s->partial_bytes,
-                        .partials = partials,
-                        .flags = flags,
-                        .nslots = s->nslots,
-                        .ahead = same ? next->accesses : NULL,
-                        .nahead = same ? after->narrays : 0};
-        part_run here = {s, flags};
-        npa_step_bind(s, q, words, partials, true);
-        ran = npa_store_run(d, &l);
-        ran = ran == NPA_HOST_MUST ? npa_tiling_run(d, &l, s->may_cut, run_part_here, &here) : ran;
+    l->ahead = same ? next->accesses : NULL, l->nahead = same ? after->narrays : 0;
+    here->poll = NULL; /* a part that the device began is carried to its end */
+    enum npa_ran ran = npa_store_run(d, l);
+    return ran == NPA_HOST_MUST ? npa_tiling_run(d, l, s->may_cut, run_part_here, here) : ran;
+}
+
+/* On the step's device, or there and here; the evaluator's thread never asks. */
+static enum npa_ran run_there(step *s, const step *next, npa_queue *q, int64_t *words,
+                              char *partials, part_run *here)
+{
+    npa_device *d = npa_guard_evaluates() ? NULL : s->device;
+    if (d == NULL || npa_step_bind(s, q, words, partials, !d->host_memory) != 0) {
+        return NPA_HOST_MUST;
+    }
+    npa_launch l = {.q = q,
+                    .accesses = s->accesses,
+                    .words = words,
+                    .grid = s->device_grid,
+                    .partial_bytes = s->partial_bytes,
+                    .partials = partials,
+                    .flags = here->flags,
+                    .nslots = s->nslots};
+    enum npa_ran ran = NPA_HOST_MUST;
+    if (npa_divide) {
+        ran = npa_divided_run(d, &l, s->may_cut, run_part_here, here, &s->shares);
+    }
+    if (ran == NPA_HOST_MUST) {
+        ran = d->host_memory ? run_shared(s, q, words, partials, here->flags)
+                             : run_apart(s, next, &l, here);
     }
     if (ran != NPA_HOST_MUST) {
         npa_spread_place(q, s->accesses, d->narrays);
@@ -232,7 +241,8 @@ static int run_kernel(step *s, const step *next, npa_queue *q, uint8_t *kinds,
     int status = -1, before = npa_now(NPA_IN_KERNELS);
     bool ready = words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
                  npa_step_reserve(s->scratch_bytes + 64);
-    *ran = ready ? run_there(s, next, q, words, partials, flags) : NPA_HOST_MUST;
+    part_run here = {s, flags, poll, arg};
+    *ran = ready ? run_there(s, next, q, words, partials, &here) : NPA_HOST_MUST;
     bool there = *ran != NPA_HOST_MUST;
     if (there || (ready && npa_step_bind(s, q, words, partials, false) == 0)) {
         int64_t took = s->took; /* others may run it meanwhile */
@@ -242,7 +252,7 @@ static int run_kernel(step *s, const step *next, npa_queue *q, uint8_t *kinds,
             npa_compute_end();
             s->took = took;
         } else {
-            status = 0;
+            status = *ran == NPA_STOPPED;
         }
         for (int i = 0; i < s->nslots; i++) {
             kinds[s->slots[i]] |= (uint8_t)flags[i];
@@ -259,6 +269,7 @@ static uint8_t told(const step *s, enum npa_ran ran)
 {
     return s->device == NULL || ran == NPA_THERE ? DONE_THERE
            : ran == NPA_IN_PARTS                 ? IN_PARTS
+           : ran == NPA_DIVIDED                  ? DIVIDED
            : npa_guard_evaluates()               ? WAS_TOUCHED
            : s->device->failed                   ? LAUNCH_FAILED
                                                  : NO_ROOM;
@@ -398,7 +409,7 @@ static int run_kernel_step(npa_program *program, int i, npa_queue *q, uint8_t *k
     const step *next = i + 1 < program->nsteps ? s + 1 : NULL;
     int status = run_kernel(s, next, q, kinds, writes_content(s, q) ? NULL : poll, arg, &ran);
     s->missed = told(s, ran);
-    program->missed |= s->missed != DONE_THERE && s->missed != IN_PARTS;
+    program->missed |= NO_ROOM <= s->missed && s->missed <= WAS_TOUCHED;
     return status;
 }
 

@@ -44,6 +44,7 @@ typedef struct {
     npa_device_grid device_grid;
     npa_access *accesses; /* of the device's kernel, one per array */
     npa_tiling may_cut;
+    npa_shares shares; /* where it is divided between that and the host */
     int rank, narrays, band_rank, nwraps, nuses; /* band_rank: where there are wraps */
     wrap *wraps;
     /* Per array bytes of an element, times two, and whether it is written; none: indices say

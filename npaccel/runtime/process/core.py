@@ -36,6 +36,7 @@ class Core:
             boundscheck=int(config.boundscheck == "on"),
             numpy=int(config.backend == "numpy"),
             fast=int(config.accuracy == "fast"),
+            divide=int(config.divide == "on"),
         )
         _native.trials(config.tiering == "adaptive")
 
