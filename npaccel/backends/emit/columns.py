@@ -16,8 +16,6 @@ Few rows make few teams of many columns. An item beyond the last column has no r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from npaccel.backends.emit.builder import Name
 from npaccel.backends.emit.effects import Reduction, Scope
 from npaccel.backends.emit.frame import Frame
@@ -76,11 +74,10 @@ class ColumnWriter(LeafWriter):
             self._chunk(scope, exists, (chunk, b.minimum(b.add(chunk, CHUNK), bounds[1])))
         if frame.split_sums:
             return
-        for reduction in reductions.values():
-            names = reduction.end()
-            if reduction in exact:
-                names = self._folded(reduction, names, self._teams)
-            self.set_row(reduction.effect.index, reduction.combiner.result(names))
+        ends = {id(each): each.end() for each in ordered}
+        ends |= {id(each): self._folded(each, each.end(), self._teams) for each in exact}
+        for each in reductions.values():
+            self.set_row(each.effect.index, each.combiner.result(ends[id(each)]))
         alone = b.both(exists, self._first_team)
         assert alone is not None
         with b.when(alone):

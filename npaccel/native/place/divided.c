@@ -35,8 +35,8 @@ typedef struct {
     int64_t done[SIDES], ns[SIDES]; /* units, and what they took */
     int64_t until[SIDES];           /* when it will have done its part; 0: nobody knows */
     double known[SIDES];            /* units a nanosecond, from earlier runs; 0: unknown */
-    /* The device's: the part at hand, which is the host's if error is not 0; whether its results may
-     * have come home in part. */
+    /* The device's: the part at hand, which is the host's if error is not 0; whether its results
+     * may have come home in part. */
     int64_t part_low, part_high;
     int32_t error;
     bool home;
@@ -156,8 +156,8 @@ static bool lives_here(const npa_launch *l, int narrays)
     return true;
 }
 
-/* The outermost axis that has something to divide: before it there is nothing but axes of one index,
- * and the band where it is an inner one. */
+/* The outermost axis that has something to divide: before it there are only axes of one index, and
+ * the band where it is an inner one. */
 static bool choose(divided *x)
 {
     npa_parts *c = &x->there;
@@ -168,7 +168,8 @@ static bool choose(divided *x)
         x->unit = inner ? c->may.step : 1, x->units = (n + x->unit - 1) / x->unit;
         c->from = c->axis = axis;
         /* What an inner axis leaves for each point of the band does not lie together */
-        bool together = c->d->host_memory || c->d->finish == NULL || npa_parts_points(c, 0, band) == 1;
+        bool together = c->d->host_memory || c->d->finish == NULL ||
+                        npa_parts_points(c, 0, band) == 1;
         bool outermost = inner ? npa_parts_points(c, band, axis) == 1 && together
                                : npa_parts_points(c, 0, axis) == 1;
         if (x->units >= LEAST_UNITS && outermost) {

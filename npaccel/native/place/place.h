@@ -74,9 +74,9 @@ typedef struct {
     const npa_access *ahead;
     int nahead;
 } npa_launch;
-/* HOST_MUST: nothing was done. PARTLY: it is done, the host helped. DIVIDED: so it was to be. LOST: a
- * launch failed when it had written over what it reads; its results are lost. STOPPED: by the host's
- * code, before it was done. */
+/* HOST_MUST: nothing was done. PARTLY: it is done, the host helped. DIVIDED: so it was to be.
+ * LOST: a launch failed when it had written over what it reads; its results are lost. STOPPED: the
+ * host's code was, before all was done. */
 enum npa_ran {
     NPA_HOST_MUST, NPA_THERE, NPA_IN_PARTS, NPA_PARTLY, NPA_DIVIDED, NPA_LOST, NPA_STOPPED
 };
