@@ -29,6 +29,7 @@ QUESTIONS = (
     "peak_memory",
     "first_call",
     "opencl",
+    "both_sides",
     "peers",
     "first_calls",
     "first_script",
