@@ -74,3 +74,20 @@ def test_flags_and_scratch_of_scans(machine, vector_band):
         data = [np.full((35, 37), factor), np.zeros((35, 37))]
         data = [array.T for array in data] if vector_band else data
         check(machine, made, data[0].shape, data, compiled=compiled)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4"])
+def test_scans_of_many_and_of_long_rows(machine, dtype):
+    """Of bands of two axes; of what is computed, and computed with; over what is read."""
+    pool = Pool()
+    x, y = pool.load(dtype, 0), pool.load(dtype, 1)
+    scan = pool.scan("add", x + y)
+    stores = Store(2, scan + y), Store(1, pool.before(scan))
+    arrays = [param(dtype), param(dtype, read=True, out=True), param(dtype, out=True)]
+    made = kernel(arrays, [Leaf(False, stores)], band_rank=2)
+    compiled = compile_kernel(made, machine)
+    for shape in ((3, 7, 130), (1, 33, 64), (2, 1, 65), (5, 16, 300)):
+        data = [edge_values(dtype, int(np.prod(shape)), k).reshape(shape) for k in range(3)]
+        if dtype == "f8":
+            data = [np.where(np.isfinite(one), one, 1.0) for one in data]
+        check(machine, made, shape, data, compiled=compiled)

@@ -414,6 +414,10 @@ class Builder(ABC):
         """What any item of the group stored before, all see after it."""
         raise InternalError("this target has no work groups")
 
+    def shared_tile(self, dtype: str, count: int) -> Variable:
+        """So many values that a group's items share."""
+        raise InternalError("this target has no work groups")
+
     def shared(self, dtype: str, place: int) -> Variable:
         """Values that a group's items share, one each; `place`: of those that are used together."""
         raise InternalError("this target has no work groups")

@@ -18,7 +18,8 @@ for lanes along the last band axis (vector_band)
 or, of a matrix's columns, several vectors of a row at a time (tiles.py). A fold cuts [lo, hi) into
 chunks and blocks (reduce.py), and what they are combined from lies apart where they are shared out
 (`write_finish`). Where a machine has work groups, W is 1 and the items of one take elements next to
-each other (groups.py), share columns (columns.py), or have band points of their own.
+each other (groups.py), share columns (columns.py) or a scan's rows (scanned.py), or have band
+points of their own.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from npaccel.backends.emit.effects import Scope
 from npaccel.backends.emit.frame import Frame, has_own_points
 from npaccel.backends.emit.leaves import LeafWriter
 from npaccel.backends.emit.reduce import ROW_LEVELS, Counter, load_partial
+from npaccel.backends.emit.scanned import ScanWriter, is_scanned
 from npaccel.backends.emit.tiles import TileWriter
 from npaccel.backends.emit.widths import is_tiled, kernel_width, leaf_width, tile_vectors
 from npaccel.backends.layout import is_ordered, reductions_of
@@ -89,6 +91,8 @@ def write_main(b: Builder, kernel: Kernel) -> None:
         _write_columns(frame)
     elif b.machine.group_size > 1 and is_tiled(kernel):
         ColumnWriter(frame).write()
+    elif b.machine.group_size > 1 and is_scanned(kernel):
+        ScanWriter(frame).write()
     elif b.machine.group_size > 1 and has_own_points(kernel):
         _write_own_points(frame)
     elif kernel.vector_band:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from npaccel.backends.emit.builder import Builder
 from npaccel.backends.emit.columns import COLUMNS
 from npaccel.backends.emit.frame import has_own_points
+from npaccel.backends.emit.scanned import ROWS, is_scanned
 from npaccel.backends.emit.tiles import state_bytes
 from npaccel.backends.emit.widths import is_tiled, kernel_width, node_count, tile_vectors
 from npaccel.backends.layout import reductions_of
@@ -29,6 +30,8 @@ def tasks_of(
         scratch = tuple(size * group for size in scratch)
     if group > 1 and is_tiled(kernel):
         width = COLUMNS
+    elif group > 1 and is_scanned(kernel):
+        width = ROWS
     elif is_tiled(kernel) and machine.vector_bytes > 0:
         tile = width * tile_vectors(kernel, width)
         scratch = (state_bytes(b, kernel),)

@@ -212,6 +212,11 @@ class Printer(CText):
     def barrier(self) -> None:
         self.do("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
+    def shared_tile(self, dtype: str, count: int) -> Variable:
+        name = self.fresh("tile")
+        self._tops.append(f"  local {c_type(dtype, 1)} {name}[{count}];")
+        return Variable(name, dtype, 1, count)
+
     def shared(self, dtype: str, place: int) -> Variable:
         size, kind = self.machine.group_size, f"local {c_type(dtype, 1)} *"
         if not self._shared:

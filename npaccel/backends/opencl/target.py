@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from npaccel import _native, system
+from npaccel.backends.emit.scanned import LONGEST, ROWS
 from npaccel.backends.layout import LANES
 from npaccel.backends.opencl.folders import Folder
 from npaccel.backends.opencl.helper import read_message, write_message
@@ -36,7 +37,7 @@ WIDE_FEATURES = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
 WIDE_BYTES = 64
 # Work items of a group: several warps or wavefronts, and small enough for any register use.
 GROUP_SIZE = 128
-GROUP_MEMORY_BYTES = 16 * GROUP_SIZE
+GROUP_MEMORY_BYTES = max(16 * GROUP_SIZE, 8 * ROWS * (LONGEST + 1))
 # For PoCL; see Note [Builds] of preamble.py.
 BARE = "-D_OPENCL_H_ -DBARE"
 _LAUNCH = (
