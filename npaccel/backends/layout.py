@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from npaccel.ir.scalar import item_size
+from npaccel.ir.scalar import item_size, scans
 from npaccel.later import later
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "parts_of",
     "parts_of_inner",
     "reductions_of",
+    "stores_freely",
 ]
 
 LANES = 32
@@ -52,6 +53,13 @@ def reductions_of(kernel: nodes.Kernel) -> list[nodes.Reduce]:
 def is_ordered(effect: nodes.Reduce) -> bool:
     """Whether the fold's result depends on the order of its operands."""
     return effect.fold in (nodes.Fold.SUM, nodes.Fold.PRODUCT) and effect.value.dtype[0] in "fc"
+
+
+def stores_freely(leaf: nodes.Leaf) -> bool:
+    """Whether the leaf is a map, whose elements may be computed in any order."""
+    stores = (nodes.Store, nodes.StoreScratch)
+    in_place = all(isinstance(e, stores) and not getattr(e, "offset", None) for e in leaf.effects)
+    return in_place and not leaf.row and not scans(leaf.all_roots)
 
 
 def parts_of_inner(inner: Sequence[int]) -> int:

@@ -43,7 +43,8 @@ from npaccel.ir.passes import plan
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.runtime.checking.splitting import Launch, launch_step
-from npaccel.runtime.programs.program import past_cache
+from npaccel.runtime.programs.past_cache import PastCache
+from npaccel.runtime.programs.program import traffic
 
 __all__ = ["Message", "Node", "interpret", "new_memory", "shown", "with_values"]
 
@@ -331,8 +332,9 @@ class Node:
     def _plan(self, trace: Trace) -> _Planned:
         """Planned for this processor; large results go past its cache."""
         made = plan(trace, wraps=False)
+        past = PastCache(trace, made, {})
         steps = tuple(
-            replace(step, kernel=past_cache(step, trace, {}))
+            replace(step, kernel=past.kernel(step, traffic(step)[1]))
             if isinstance(step, KernelStep)
             else step
             for step in made.steps

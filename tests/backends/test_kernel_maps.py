@@ -145,6 +145,25 @@ def test_split_maps_cover_every_element_once(machine, nontemporal):
         np.testing.assert_array_equal(out, data + 1)
 
 
+@pytest.mark.parametrize("dtype", ["b1", "u2", "f4", "f8", "c16"])
+def test_rows_past_the_cache_begin_anywhere(machine, dtype):
+    pool = Pool()
+    x, y = pool.load(dtype, 0), pool.load(dtype, 1)
+    made = kernel(
+        [param(dtype), param(dtype), param(dtype, out=True, nontemporal=True)],
+        [Leaf(False, (Store(2, _combine(x, y)),))],
+        band_rank=1,
+    )
+    compiled = compile_kernel(made, machine)
+    for n in (1, 3, 17, 70, 517):
+        for first in (0, 1, 5):
+            x, y = edge_values(dtype, 3 * n, n), edge_values(dtype, n, 1)
+            room = edge_values(dtype, 3 * (n + 1) + first, 2)[first:]
+            out = room.reshape(3, n + 1)[:, :n]
+            arrays = [x.reshape(3, n), np.broadcast_to(y, (3, n)), out]
+            check(machine, made, (3, n), arrays, compiled=compiled)
+
+
 def test_vector_band_map_with_tails_and_broadcast(machine):
     pool = Pool()
     made = kernel(

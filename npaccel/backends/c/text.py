@@ -80,6 +80,9 @@ class CText(CValues):
     def as_n(self, x: Name) -> Name:
         return Name(f"(long){x}", "n")
 
+    def address(self, pointer: Name) -> Name:
+        return Name(f"(long){pointer}", "n")
+
     def _element(self, dtype: str, pointer: str, offset: str = "0") -> str:
         where = pointer if offset == "0" else f"({pointer} + {offset})"
         return f"(*({self.space}{memory_type(dtype, 1)}_at *){where})"

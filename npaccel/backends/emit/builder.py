@@ -223,6 +223,10 @@ class Builder(ABC):
         return Name(x, "n")
 
     @abstractmethod
+    def address(self, pointer: Name) -> Name:
+        """Where it points to, as a coordinate."""
+
+    @abstractmethod
     def splat(self, x: Name, width: int) -> Name:
         """A single value (n: as i8) in every lane."""
 

@@ -25,6 +25,7 @@ class Machine:
     copies : whether what lies along the band has code of its own where all lanes exist
     halves : whether f2 is computed as such; else as f4, rounded after each operation
     fetches : whether lines can be fetched ahead
+    streams : whether whole lines can be stored past the caches
     group_size : work items that share a task, see groups.py; 1: there are none
     calls : whether what is rarely run may be a function of its own, see Note [Masks apart]
     fuses : whether an fma is one instruction
@@ -41,6 +42,7 @@ class Machine:
     copies: bool = False
     halves: bool = False
     fetches: bool = True
+    streams: bool = False
     group_size: int = 1
     calls: bool = False
     fuses: bool = True

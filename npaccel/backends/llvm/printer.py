@@ -43,6 +43,7 @@ def machine_of(vector_bytes: int) -> Machine:
         masked_bytes=masked,
         copies=True,
         halves=True,
+        streams=True,
         calls=True,
         fuses=vector_bytes >= 32,
     )

@@ -262,6 +262,9 @@ class LlvmValues(Builder):
         every = self.splat(stride, width)
         return self._emit(f"mul {typed(every)}, {_numbers(width)}", "i8", width)
 
+    def address(self, pointer: Name) -> Name:
+        return self._emit(f"ptrtoint ptr {pointer} to i64", "n")
+
     def lanes_below(self, count: Name, width: int, *, fewer: bool = False) -> Lanes:
         limit = self.splat(count, width)
         below = self._emit(

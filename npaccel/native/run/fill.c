@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* An array of a kernel's. offset, strides: which numbers. read: by its loops, at its own places;
- * streams: it may be stored past the cache; past: it is. */
+ * streams: it may be stored past the cache, 1 if rows begin with a line; past: it is. */
 typedef struct { int64_t buffer, offset, item, read, written, streams, past, strides[]; } array;
 enum { ARRAY_WORDS = sizeof(array) / 8 };
 
@@ -27,8 +27,8 @@ typedef struct {
 struct npa_filling {
     int64_t *words;
     size_t nwords;
-    /* Three of structures, one of rows that are long; bytes of a line of the cache, and of results
-     * from which on they are stored past it */
+    /* Three of structures, one of rows that are long; bytes of a line of the cache, of results
+     * from which on they are stored past it, and of rows that may begin within a line */
     const int64_t *limits;
     const int64_t *positions, *places, *constants, *ranges;
     int64_t npositions, nplaces, nconstants, nranges;
@@ -138,7 +138,7 @@ static void take_ranges(npa_filling *f, reader *r)
 
 static bool take_all(npa_filling *f, reader *r, const npa_program *blank)
 {
-    f->limits = take(r, 6);
+    f->limits = take(r, 7);
     f->positions = take_list(r, &f->npositions, 4); /* request, input; a value of 16 bytes */
     f->places = take_list(r, &f->nplaces, 3);
     f->constants = take_list(r, &f->nconstants, 1);
@@ -315,9 +315,13 @@ static bool is_split(const npa_filling *f, const part *p, const int64_t *extents
 }
 
 /* Whether an array may be stored past the cache, where it lies. */
-static bool may_pass(const npa_filling *f, const part *p, const array *a, const int64_t *numbers)
+static bool may_pass(const npa_filling *f, const part *p, const array *a, const int64_t *numbers,
+                     const int64_t *extents)
 {
     int64_t line = f->limits[4];
+    if (a->streams == 2 && extents[p->rank - 1] * a->item >= f->limits[6]) {
+        return true;
+    }
     bool whole = a->streams && numbers[a->offset] % line == 0;
     for (int d = 0; whole && d + 1 < p->rank; d++) {
         whole = numbers[a->strides[d]] % line == 0;
@@ -332,13 +336,13 @@ static bool stores_alike(const npa_filling *f, const part *p, const int64_t *num
     bool any = false, alike = true;
     for (int k = 0; alike && k < p->narrays; k++) {
         const array *a = array_at(p, k);
-        bool may = may_pass(f, p, a, numbers);
+        bool may = may_pass(f, p, a, numbers, extents);
         any |= may, alike = may || !a->past;
     }
     bool past = alike && any && touched(p, true, numbers, extents) > f->limits[5];
     for (int k = 0; alike && any && k < p->narrays; k++) {
         const array *a = array_at(p, k);
-        alike = (past && may_pass(f, p, a, numbers)) == (a->past != 0);
+        alike = (past && may_pass(f, p, a, numbers, extents)) == (a->past != 0);
     }
     return alike;
 }

@@ -39,12 +39,12 @@ from npaccel.runtime.process.disk import Disk
 from npaccel.runtime.process.guarding import UNGUARDED
 from npaccel.runtime.programs.jobs import LINGERING, Job, Kept, Rest
 from npaccel.runtime.programs.kernels import Kernels, MissingCode
+from npaccel.runtime.programs.past_cache import Streams
 from npaccel.runtime.programs.program import (
     Built,
     Compile,
     PlanInfo,
     StepInfo,
-    Streams,
     build,
     describe,
     one_by_one,

@@ -29,7 +29,8 @@ from npaccel.ir.passes import plan
 from npaccel.runtime.helper.frames import Unpacker, pack
 from npaccel.runtime.programs.jobs import LINGERING, Job, Reply, Rest, again
 from npaccel.runtime.programs.kernels import Image, kernel_key, pack_image, unpack_image
-from npaccel.runtime.programs.program import Draft, Streams, draft
+from npaccel.runtime.programs.past_cache import Streams
+from npaccel.runtime.programs.program import Draft, draft
 from npaccel.runtime.programs.smaller import Made, cut_until, first_rejected
 from npaccel.runtime.programs.stored import Outcome, StoredPrograms, pack_outcome
 from npaccel.runtime.programs.templates import Template, pack_template, template_of

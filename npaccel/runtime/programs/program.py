@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from npaccel import _native
 from npaccel.backends.layout import CHUNK, reductions_of
@@ -13,6 +12,7 @@ from npaccel.backends.registry import HOST
 from npaccel.errors import CompileError
 from npaccel.ir.scalar import Core, item_size, topological
 from npaccel.later import later
+from npaccel.runtime.programs.past_cache import LINE_BYTES, PastCache, Streams
 from npaccel.runtime.programs.smaller import Rejected
 from npaccel.runtime.programs.wire_format import (
     Elsewhere,
@@ -40,14 +40,9 @@ __all__ = [
     "describe",
     "draft",
     "one_by_one",
-    "past_cache",
     "single_requests",
+    "traffic",
 ]
-
-# Where lines and vectors begin; non-temporal stores need it.
-LINE_BYTES: Final = 64
-# Results of which more than this is written at once do not stay in a core's own cache.
-STREAM_BYTES: Final = 4 << 20
 
 
 class StepInfo(NamedTuple):
@@ -146,10 +141,6 @@ class Place(Protocol):
         """What it has compiled of a kernel and its name; or None and why it has not."""
 
 
-# (a kernel's name, which of its arrays bypass the cache) -> the kernel in which they do
-Streams: TypeAlias = "MutableMapping[tuple[str, tuple[bool, ...]], nodes.Kernel]"
-
-
 # What was laid out, and the Program that the C core runs.
 Built = tuple[Draft, _native.Program]
 
@@ -242,12 +233,13 @@ def draft(
     steps: list[Packed] = []
     infos: list[StepInfo] = []
     found: dict[str, Any] = {}
+    past = PastCache(trace, plan, streams)
     for step, releases in zip(plan.steps, _releases(trace, plan), strict=True):
         if isinstance(step, nodes.RequestStep):
             steps.append((step.request, releases))
             infos.append(_request_info(trace, step))
             continue
-        info = _kernel_info(step, trace, streams)
+        info = _kernel_info(step, past)
         assert info.kernel is not None
         try:
             key, compiled = compile_kernel(info.kernel)
@@ -309,10 +301,11 @@ def single_requests(trace: nodes.Trace, reason: str) -> nodes.Plan:
 
 def describe(trace: nodes.Trace, plan: nodes.Plan, first_flush: int = 0) -> PlanInfo:
     """Return what `build` would note of `plan`, compiling nothing."""
+    past = PastCache(trace, plan, {})
     steps = tuple(
         _request_info(trace, step)
         if isinstance(step, nodes.RequestStep)
-        else _kernel_info(step, trace, {})
+        else _kernel_info(step, past)
         for step in plan.steps
     )
     return PlanInfo(trace, plan, steps, first_flush)
@@ -325,9 +318,9 @@ def _request_info(trace: nodes.Trace, step: nodes.RequestStep) -> StepInfo:
     return StepInfo((step.request,), None, request.shape, read, written, "numpy", step.reason)
 
 
-def _kernel_info(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> StepInfo:
-    read, written = _traffic(step)
-    kernel = past_cache(step, trace, streams)
+def _kernel_info(step: nodes.KernelStep, past: PastCache) -> StepInfo:
+    read, written = traffic(step)
+    kernel = past.kernel(step, written)
     return StepInfo(step.requests, kernel, step.extents, read, written, HOST)
 
 
@@ -472,7 +465,7 @@ def _lowest(place: nodes.Binding) -> int:
     return place.offset + sum(min(0, w.cut * place.strides[w.axis] + w.step) for w in place.wraps)
 
 
-def _traffic(step: nodes.KernelStep) -> tuple[int, int]:
+def traffic(step: nodes.KernelStep) -> tuple[int, int]:
     """Bytes read and written."""
     views = [
         (param, nodes.View(place.buffer, param.dtype, _lowest(place), place.strides))
@@ -484,50 +477,3 @@ def _traffic(step: nodes.KernelStep) -> tuple[int, int]:
     points = math.prod(step.extents)
     read += sum(points * item_size(p.dtype) for p, _ in views if p.gathered)
     return read, _touched((view for param, view in views if param.written), step.extents)
-
-
-def past_cache(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> nodes.Kernel:
-    """The kernel, with stores past the cache where its results are too large to stay in it."""
-    kernel = step.kernel
-    wraps = any(binding.wraps for binding in step.arrays)  # so boxes begin anywhere
-    if wraps or _traffic(step)[1] <= STREAM_BYTES:
-        return kernel
-    past = tuple(
-        may_stream(kernel, param, trace.buffers[binding.buffer])
-        and is_aligned(
-            binding.offset * item_size(param.dtype),
-            [stride * item_size(param.dtype) for stride in binding.strides],
-        )
-        for param, binding in zip(kernel.arrays, step.arrays, strict=True)
-    )
-    if not any(past):
-        return kernel
-    found = streams.get((kernel.name, past))
-    if found is None:
-        found = streams[kernel.name, past] = _marked(kernel, past)
-    return found
-
-
-def _marked(kernel: nodes.Kernel, past: tuple[bool, ...]) -> nodes.Kernel:
-    """`kernel` with those arrays stored past the cache."""
-    arrays = tuple(
-        dataclasses.replace(param, nontemporal=chosen)
-        for param, chosen in zip(kernel.arrays, past, strict=True)
-    )
-    found = dataclasses.replace(kernel, arrays=arrays)
-    return dataclasses.replace(found, name=text.kernel_name(text.body_text(found)))
-
-
-def may_stream(kernel: nodes.Kernel, param: nodes.ArrayParam, buffer: nodes.BufferInfo) -> bool:
-    """Whether stores to this array can go past the cache, if they are aligned.
-
-    What dies in the program is read again in it, and from the cache if kernels follow each other
-    through memory (chain.c).
-    """
-    written = param.written and not param.read and param.vector is nodes.Stride.UNIT
-    return written and buffer.owned and not buffer.dead and not kernel.vector_band
-
-
-def is_aligned(offset: int, strides: Sequence[int]) -> bool:
-    """Whether each row begins with a line; both in bytes."""
-    return not any(place % LINE_BYTES for place in (offset, *strides[:-1]))

@@ -23,15 +23,14 @@ from npaccel.caches.store import Store, digest
 from npaccel.ir.limits import DEFAULT_LIMITS, worth_splitting
 from npaccel.ir.scalar import item_size
 from npaccel.later import later
-from npaccel.runtime.programs.program import (
+from npaccel.runtime.programs.past_cache import (
     LINE_BYTES,
+    ROW_BYTES,
     STREAM_BYTES,
-    Draft,
-    Recipe,
-    assemble,
-    is_aligned,
-    may_stream,
+    PastCache,
+    fits_lines,
 )
+from npaccel.runtime.programs.program import Draft, Recipe, assemble
 from npaccel.runtime.programs.trace import RuleText, rule_text
 from npaccel.runtime.programs.wire_format import Step, add_kernel, pack_words
 
@@ -65,7 +64,7 @@ class _Array(NamedTuple):
     item: int
     read: bool
     written: bool
-    may_stream: bool
+    may_stream: int
 
 
 class _Step(NamedTuple):
@@ -165,7 +164,7 @@ class Template(NamedTuple):
         """Where numbers go, as native/run/fill.c reads it."""
         limits = DEFAULT_LIMITS
         words = [limits.band_points, limits.inner_points, limits.column_points, limits.long_points]
-        words += (LINE_BYTES, STREAM_BYTES, len(self.positions) // 2)
+        words += (LINE_BYTES, STREAM_BYTES, ROW_BYTES, len(self.positions) // 2)
         for number in range(len(self.positions) // 2):
             value = struct.unpack_from("=2q", self.values, 16 * number)
             words += (*self.positions[2 * number : 2 * number + 2], *value)
@@ -242,13 +241,14 @@ def template_of(
     arrays lie is not known for other sizes, since some are read where they came from."""
     if not all(isinstance(s, nodes.RequestStep) or _reads_its_own(s, trace) for s in planned.steps):
         return None
-    numbers = _Numbers()
+    numbers, past = _Numbers(), PastCache(trace, planned, {})
     steps: list[tuple[Any, ...]] = []
     for step, laid_out in zip(planned.steps, made.steps, strict=True):
         if not isinstance(step, nodes.KernelStep) or not isinstance(laid_out, Step):
             steps.append((laid_out[0], len(laid_out[1]), *laid_out[1]))
             continue
-        steps.append(_step(step, laid_out, trace, numbers, made.compiled[laid_out.kernel].tasks))
+        tasks = made.compiled[laid_out.kernel].tasks
+        steps.append(_step(step, laid_out, trace, numbers, tasks, past.may(step)))
     ranges = tuple(
         (numbers.extents(bounds.request, bounds.extents), bounds.lanes, bounds.low, bounds.high)
         for bounds in planned.ranges
@@ -289,11 +289,12 @@ def _step(
     trace: nodes.Trace,
     numbers: _Numbers,
     tasks: Tasks,
+    may_stream: Sequence[int],
 ) -> _Step:
     kernel, origin = step.kernel, step.origin
     arrays, past = [], []
-    for place, (param, binding, source) in enumerate(
-        zip(kernel.arrays, step.arrays, origin.arrays, strict=True)
+    for place, (param, binding, source, may) in enumerate(
+        zip(kernel.arrays, step.arrays, origin.arrays, may_stream, strict=True)
     ):
         item = item_size(param.dtype)
         operand = _operand(trace.requests[source.request], source.position)
@@ -304,13 +305,12 @@ def _step(
                 strides.append(-len(numbers.constants))
             else:
                 strides.append(numbers.place(source.request, operand, axis))
-        streams = may_stream(kernel, param, trace.buffers[binding.buffer])
-        if streams and is_aligned(binding.offset * item, [s * item for s in binding.strides]):
+        if fits_lines(may, param, binding, step.extents):
             past.append(place)
         offset = numbers.place(source.request, operand, -1)
         read = param.read and not param.gathered
         arrays.append(
-            _Array(binding.buffer, offset, tuple(strides), item, read, param.written, streams)
+            _Array(binding.buffer, offset, tuple(strides), item, read, param.written, may)
         )
     return _Step(
         form.may_be_split(kernel.leaves, kernel.inner_rank),

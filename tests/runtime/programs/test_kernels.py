@@ -107,3 +107,31 @@ def test_results_too_large_for_the_cache_pass_it_by(made, deferred) -> None:
         result = made(x)
         assert ("streamed" in str(npaccel.explain(result))) == passed
         npaccel.evaluate(result)
+
+
+@pytest.mark.parametrize(
+    ("made", "passed"),
+    [
+        (lambda x: x[1:, 1:] * 2.5, True),
+        (lambda x: np.roll(x, 1, 1) * 2.5, True),
+        (lambda x: x[1:, 1:] - x[1:, 1:].sum(), True),
+        (lambda x: (x[:, 1:] * 2.5, x[:, 1:] + 1.0), False),  # the code looks for one's lines
+        (lambda x: x[:, :500] * 2.5, False),  # short rows
+    ],
+)
+def test_rows_past_the_cache_may_begin_anywhere(made, passed, deferred) -> None:
+    x = npaccel.asarray(np.ones((1001, 1204)))
+    npaccel.evaluate()
+    result = made(x)
+    npaccel.evaluate(*(result if isinstance(result, tuple) else (result,)))
+    assert ("streamed" in str(npaccel.explain())) == passed
+
+
+def test_what_the_program_reads_again_stays_in_the_cache(deferred) -> None:
+    x = npaccel.asarray(np.ones(1 << 20))
+    npaccel.evaluate()
+    first = x * 2.5
+    again = first + first.sum()
+    npaccel.evaluate(first, again)
+    stored = [line for line in str(npaccel.explain()).splitlines() if " writes " in line]
+    assert [line.count("streamed") for line in stored] == [0, 1]
