@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npaccel.backends.emit.guards import finite, watched
+from npaccel.backends.emit.guards import as_a_rule, finite, rare_folds, watched
 from npaccel.backends.llvm.target import Host
-from npaccel.ir.nodes import Flag, FlagKind, Leaf, Store
+from npaccel.ir.nodes import Flag, FlagKind, Fold, Leaf, Reduce, RowParam, Store, Stride
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.scalar import Pool
 
-from .support import Llvm, compile_kernel, kernel, param, run_step
+from .support import Llvm, check, compile_kernel, kernel, param, run_step
 
 INF, NAN = float("inf"), float("nan")
 DTYPES = ("f8", "f4", "f2", "f8")
@@ -71,6 +71,42 @@ def test_guards_of_values_need_no_masks() -> None:
     given = [x.nonfinite() | y.nonfinite(), others[0] | x.nonfinite(), *others[1:]]
     looked = finite(given)
     assert (looked.values, looked.masks) == ((x, y), tuple(others))
+
+
+def largest_kernel(split):
+    """A sum; and the largest of those elements, as integers, that are not finite."""
+    pool = Pool()
+    value = pool.load("f8", 0) * pool.load("f8", 1)
+    guard, none = value.nonfinite(), np.iinfo("i8").min
+    chosen = guard.select(abs(value).bitcast("i8"), int(none))
+    folds = (Reduce(0, Fold.SUM, value), Reduce(1, Fold.MAX, chosen))
+    stores = (Store(2, pool.row("f8", 0)), Store(3, pool.row("i8", 1)))
+    flags = (Flag(0, FlagKind.INVALID, value.isnan()),)
+    outputs = [param(d, Stride.ZERO, out=True, band_only=True) for d in ("f8", "i8")]
+    return kernel(
+        [param("f8"), param("f8"), *outputs],
+        [Leaf(False, folds, (guard,), flags), Leaf(True, stores)],
+        rows=(RowParam("f8"), RowParam("i8")), split=split, slots=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_folds_of_what_is_not_finite(machine, split) -> None:
+    made = largest_kernel(split)
+    leaf = made.leaves[0]
+    assert [fold.index for fold in rare_folds(leaf)] == [1]
+    assert [effect.index for effect in as_a_rule(leaf).effects] == [0]
+    compiled = compile_kernel(made, machine)
+    for n in (1, 31, 100, 1300):
+        for value, at in [(1.0, 0)] + [
+            (v, a) for v in (INF, -INF, NAN) for a in (0, n // 2, n - 1)
+        ]:
+            x, y = np.linspace(1.0, 2.0, n), np.full(n, 1.5)
+            x[at] = value
+            out = [
+                np.lib.stride_tricks.as_strided(np.zeros(1, d), (n,), (0,)) for d in ("f8", "i8")
+            ]
+            check(machine, made, (n,), [x, y, *out], compiled=compiled)
 
 
 def rounds(pool, dtype, n):

@@ -14,7 +14,7 @@ from npaccel.backends.emit.scalars import single, write_node
 from npaccel.ir.nodes import Flag
 from npaccel.ir.scalar import BOOL, Core, Expr, rare_parts
 
-__all__ = ["LEAVES", "Source", "Values", "evaluate", "raise_flags", "when_any"]
+__all__ = ["LEAVES", "Source", "Values", "complete", "evaluate", "raise_flags", "when_any"]
 
 LEAVES = frozenset(
     {
@@ -181,6 +181,16 @@ def _missing(roots: Iterable[Expr], known: Mapping[Expr, Value]) -> list[Expr]:
     return order
 
 
+def complete(
+    b: Builder, width: int, roots: Sequence[Expr], values: Values, source: Source
+) -> Values:
+    """`values` of a vector, and what else the roots need."""
+    local = dict(values)
+    for node in _missing(roots, values):
+        local[node] = _write(b, width, node, local, source)
+    return local
+
+
 def when_any(
     b: Builder, lanes: Lanes | None, masks: Sequence[Name]
 ) -> AbstractContextManager[None]:
@@ -201,9 +211,7 @@ def raise_flags(
     source: Source,
 ) -> None:
     """Evaluate the masks of `flags`, of a vector whose `values` are known, and set their bits."""
-    local = dict(values)
-    for node in _missing([flag.mask for flag in flags], values):
-        local[node] = _write(b, width, node, local, source)
+    local = complete(b, width, [flag.mask for flag in flags], values, source)
     slots: dict[int, Name] = {}
     for flag in flags:
         mask = b.both(single(local[flag.mask]), lanes.below if lanes else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from npaccel.backends.emit.access import Place, gather, load, scatter, store
@@ -10,13 +11,14 @@ from npaccel.backends.emit.body import (
     LEAVES,
     Source,
     Values,
+    complete,
     evaluate,
     raise_flags,
     when_any,
 )
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, Variable, Which
 from npaccel.backends.emit.frame import Frame
-from npaccel.backends.emit.guards import finite, watched
+from npaccel.backends.emit.guards import as_a_rule, finite, rare_folds, watched
 from npaccel.backends.emit.reduce import Exact, Ordered
 from npaccel.backends.emit.scalars import single
 from npaccel.backends.emit.widths import has_plain_tail, register_lanes
@@ -214,17 +216,22 @@ class Effects:
         reductions: Mapping[int, Reduction],
     ) -> None:
         """An iteration: a vector at each of these places."""
-        b = self.b
+        b, rule = self.b, as_a_rule(leaf)
         sources = [self._source(scope, width, hoisted) for scope in scopes]
-        needed = [*leaf.values, *scans(leaf.all_roots)]
+        needed = [*rule.values, *scans(leaf.all_roots)]
         every, masks = evaluate(
             b, width, needed, sources, watched(leaf.guards), self.frame.square_sums
         )
-        self._raise_flags(leaf, scopes, width, every, sources, masks)
+        with self._where_guards_are_true(leaf, scopes, every, masks):
+            self._raise_flags(leaf, scopes, width, every, sources)
+            for fold in rare_folds(leaf):
+                for scope, values, source in zip(scopes, every, sources, strict=True):
+                    known = complete(b, width, [fold.value], values, source)
+                    self._reduce(reductions[id(fold)], known[fold.value], known, scope)
         sharing = self.frame.group if leaf.row else None
         if sharing is not None and any(isinstance(effect, Store) for effect in leaf.effects):
             sharing.barrier()  # all items have loaded what the first one overwrites
-        for effect in leaf.effects:
+        for effect in rule.effects:
             for scope, values in zip(scopes, every, strict=True):
                 value = values[effect.value]
                 match effect:
@@ -238,6 +245,17 @@ class Effects:
                     case Reduce():
                         self._reduce(reductions[id(effect)], value, values, scope)
 
+    def _where_guards_are_true(
+        self, leaf: Leaf, scopes: Sequence[Scope], every: Sequence[Values], masks: Sequence[Name]
+    ) -> AbstractContextManager[None]:
+        """Before the leaf's stores, so that masks may load what those overwrite."""
+        if not leaf.flags:
+            return nullcontext()
+        for effect in as_a_rule(leaf).effects if masks else ():
+            for values in every:
+                self.b.keep(values[effect.value])
+        return when_any(self.b, scopes[0].lanes, masks)
+
     def _raise_flags(
         self,
         leaf: Leaf,
@@ -245,21 +263,15 @@ class Effects:
         width: int,
         every: Sequence[Values],
         sources: Sequence[Source],
-        masks: Sequence[Name],
     ) -> None:
-        """Before the leaf's stores, so that masks may load what those overwrite."""
         if not leaf.flags:
             return
-        lanes, apart = scopes[0].lanes, self._may_be_apart(leaf)
-        for effect in leaf.effects if masks else ():
-            for values in every:
-                self.b.keep(values[effect.value])
-        with when_any(self.b, lanes, masks):
-            for scope, values, source in zip(scopes, every, sources, strict=True):
-                if apart:
-                    self._call_masks(leaf, scope, width)
-                else:
-                    raise_flags(self.b, width, lanes, leaf.flags, values, source)
+        apart = self._may_be_apart(leaf)
+        for scope, values, source in zip(scopes, every, sources, strict=True):
+            if apart:
+                self._call_masks(leaf, scope, width)
+            else:
+                raise_flags(self.b, width, scopes[0].lanes, leaf.flags, values, source)
 
     def _may_be_apart(self, leaf: Leaf) -> bool:
         """Whether the leaf's masks can be told from arguments alone; see Note [Masks apart]."""

@@ -7,21 +7,24 @@ instruction for each, no mask, and lets go of the values.
 Where selects come between, an infinity may be selected away, so many values have guards. Then fewer
 are looked at, more strictly: as long as those are small, none of the others can be infinite. Their
 squares are added up. If one is large, the guards as they are decide, in a function of its own.
+
+A fold of what only elements have where a guard is true is taken where one is (`as_a_rule`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from npaccel.backends.emit.bounds import SMALL, is_fixed, small_ones
 from npaccel.backends.emit.builder import Builder, Name, Value
 from npaccel.backends.emit.scalars import convert
-from npaccel.ir.nodes import Leaf
+from npaccel.backends.layout import identity_value, is_ordered
+from npaccel.ir.nodes import Leaf, Reduce
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["Watch", "Watched", "finite", "square_sums", "watched"]
+__all__ = ["Watch", "Watched", "as_a_rule", "finite", "rare_folds", "square_sums", "watched"]
 
 INF = float("inf")
 
@@ -75,6 +78,27 @@ def _watched(guard: Expr) -> Expr | None:
         return None
     size, limit = guard.args[0].args
     return size.args[0] if size.op is Core.ABS and limit.attr == INF else None
+
+
+def rare_folds(leaf: Leaf) -> list[Reduce]:
+    """Those that change nothing where no guard of the leaf is true."""
+    return [e for e in leaf.effects if isinstance(e, Reduce) and _is_rare(e, leaf)]
+
+
+def _is_rare(effect: Reduce, leaf: Leaf) -> bool:
+    value = effect.value
+    if value.op is not Core.SELECT or is_ordered(effect) or not leaf.flags:
+        return False
+    condition, _, other = value.args
+    none = identity_value(effect.fold, value.dtype)
+    return condition in leaf.guards and other.op is Core.CONST and other.attr == none
+
+
+def as_a_rule(leaf: Leaf) -> Leaf:
+    """The leaf as it is where no guard is true."""
+    rare = {id(effect) for effect in rare_folds(leaf)}
+    effects = tuple(effect for effect in leaf.effects if id(effect) not in rare)
+    return replace(leaf, effects=effects)
 
 
 def square_sums(b: Builder, leaves: Iterable[Leaf], scalars: Sequence[Value]) -> dict[str, Name]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npaccel.backends.emit.guards import watched
+from npaccel.backends.emit.guards import as_a_rule, watched
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.layout import LANES, is_ordered, parts_of
 from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store, Stride
@@ -38,7 +38,7 @@ _INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
 def node_count(leaf: Leaf) -> int:
     """Nodes that an iteration of `leaf` evaluates as a rule; a guarded value is one more."""
     looked = watched(leaf.guards)
-    needed = usual([*leaf.values, *looked.values, *looked.masks])
+    needed = usual([*as_a_rule(leaf).values, *looked.values, *looked.masks])
     return len(looked.values) + sum(node.op is not Core.CONST for node in needed)
 
 
@@ -81,11 +81,12 @@ def has_plain_tail(kernel: Kernel, leaf: Leaf, machine: Machine) -> bool:
 def _held(leaf: Leaf) -> int:
     """Values that each vector of an iteration of `leaf` holds at once, about."""
     looked = watched(leaf.guards)
-    roots = [*leaf.values, *looked.values, *looked.masks]
+    values = as_a_rule(leaf).values
+    roots = [*values, *looked.values, *looked.masks]
     needed = usual(roots)
     order = [node for node in topological(roots) if node in needed and node.op not in _SHARED]
     last = {arg: at for at, node in enumerate(order) for arg in (node, *node.args)}
-    last |= dict.fromkeys((*leaf.values, *looked.masks), len(order))
+    last |= dict.fromkeys((*values, *looked.masks), len(order))
     ends = [0] * (len(order) + 1)
     most = held = 0
     for at, node in enumerate(order):

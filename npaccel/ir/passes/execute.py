@@ -6,7 +6,7 @@ and what has to be kept for later leaves, is decided in leaves.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from npaccel.ir.nodes import (
     Flag,
@@ -133,6 +133,7 @@ class Execution:
         self._stores: dict[Key, tuple[int, Expr, Expr | None]] = {}
         self._kept_rows: dict[tuple[int, Expr], Expr] = {}
         self._folds: dict[tuple[int, Fold, Expr, Expr | None], Expr] = {}
+        self._largest: dict[Expr, tuple[int, Expr]] = {}  # see Note [Growth]
         self._watches: list[_Watch] = []
         # (place, time) -> those whose result is not finite wherever this one's is not.
         self._feeds: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -400,6 +401,7 @@ class Execution:
             other = part.bitcast(integer)
             widest = (widest > other).select(widest, other)
         most = self.fold(inner.time, Fold.MAX, widest, inner.where)
+        self._largest[most] = inner.time, value
         infinity = most.like(_INFINITY[integer])
         parts = _parts(result)
         infinite, nan = (abs(parts[0]).eq(float("inf")), parts[0].isnan())
@@ -422,6 +424,7 @@ class Execution:
         for key, (time, value, where) in self._stores.items():
             self.moment(time).stores.append(Store(self.array(key), value, where))
         self._guards()
+        self._take_rarely()
         for watch in self._watches:
             index = self.draft.facts[watch.place].request.index
             if not self.slots or self.slots[-1] != index:
@@ -450,6 +453,17 @@ class Execution:
                 wanted += watch.guarded()
             guards.extend(guard for guard in dict.fromkeys(wanted) if guard not in guards)
 
+    def _take_rarely(self) -> None:
+        """Have the largest of what is watched taken of elements that are not finite only."""
+        for row, (time, value) in self._largest.items():
+            moment, guard = self.moment(time), _nonfinite(value)
+            if guard in moment.guards:
+                at = next(k for k, r in enumerate(moment.reduces) if r.index == row.attr)
+                effect = moment.reduces[at]
+                lowest = -(1 << (8 * item_size(effect.value.dtype) - 1))
+                chosen = guard.select(effect.value, lowest)
+                moment.reduces[at] = replace(effect, value=chosen)
+
 
 _INFINITY = {"i2": 0x7C00, "i4": 0x7F800000, "i8": 0x7FF0000000000000}
 
@@ -457,6 +471,8 @@ _INFINITY = {"i2": 0x7C00, "i4": 0x7F800000, "i8": 0x7FF0000000000000}
 # A sum overflows if its result is infinite though no element was, and is invalid if it is NaN
 # though no element was. Both are told from one more fold: the largest absolute value, taken as
 # an integer (which orders floats of one sign, infinity above all numbers and NaN above infinity).
+# Finite ones make no difference; so where elements have a guard, only the others are taken, and the
+# emitter takes none as long as no guard is true.
 
 
 # Note [Gather]
