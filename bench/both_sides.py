@@ -20,7 +20,7 @@ from opencl import measure
 import npaccel
 from npaccel.this_process import engine
 
-SIZES = {"black_scholes": 1 << 22, "mandelbrot": 2000, "nbody": 3000}
+SIZES = {"black_scholes": 1 << 22, "mandelbrot": 4000, "nbody": 4000}
 WAYS = {"llvm": ("llvm", "off"), "device": ("opencl", "off"), "both": ("opencl", "on")}
 OWN_BYTES = 1 << 31
 
@@ -33,7 +33,7 @@ def _call(program: Callable[..., Any], inputs: Mapping[str, Any], way: str) -> C
     }
 
     def call() -> object:
-        with npaccel.config(divide=divide), npaccel.backend(backend):
+        with npaccel.config(divide=divide), npaccel.accelerate(backend=backend):
             found = program(**arrays)
             npaccel.evaluate(*_all(found))
         return found

@@ -40,6 +40,7 @@ typedef struct {
     int64_t part_low, part_high;
     int32_t error;
     bool home;
+    bool begun, overtaken; /* its first part; or the host has taken that over */
 } divided;
 
 static double speed_of(const divided *x, enum side side)
@@ -98,10 +99,25 @@ static void set(const divided *x, npa_parts *c, int64_t low, int64_t high)
     npa_parts_set(c, 0, low * x->unit);
 }
 
+/* The first part that the device has: whether who asks is to do it. A thread that is new may have
+ * to wait for a processor until the host has done all else; then it is the host's. But where the
+ * device's speed is to be seen. */
+static bool claims(divided *x, enum side side)
+{
+    pthread_mutex_lock(&x->lock);
+    bool mine = !x->begun && !x->overtaken && (side == THERE || x->known[THERE] > 0);
+    *(side == THERE ? &x->begun : &x->overtaken) |= mine;
+    pthread_mutex_unlock(&x->lock);
+    return mine;
+}
+
 /* The device's thread, which has its first part. */
 static void *drive(void *context)
 {
     divided *x = context;
+    if (!claims(x, THERE)) {
+        return NULL;
+    }
     do {
         int64_t began = npa_clock_ns();
         set(x, &x->there, x->part_low, x->part_high);
@@ -241,6 +257,18 @@ static bool run_own(const divided *x, own_side *own, int64_t low, int64_t high)
     return own->run(own->context, own->parts.words, &own->parts.grid);
 }
 
+static void run_timed(divided *x, own_side *own, int64_t low, int64_t high)
+{
+    int64_t began = npa_clock_ns();
+    if (run_own(x, own, low, high)) {
+        note(x, HERE, high - low, began);
+        return;
+    }
+    pthread_mutex_lock(&x->lock);
+    x->stopped = true;
+    pthread_mutex_unlock(&x->lock);
+}
+
 /* Until nothing is left for either. */
 static void run_both(divided *x, own_side *own)
 {
@@ -252,14 +280,10 @@ static void run_both(divided *x, own_side *own)
         x->error = NPA_NO_ROOM;
     }
     while (!x->stopped && take(x, HERE, &low, &high)) {
-        int64_t began = npa_clock_ns();
-        if (run_own(x, own, low, high)) {
-            note(x, HERE, high - low, began);
-        } else {
-            pthread_mutex_lock(&x->lock);
-            x->stopped = true;
-            pthread_mutex_unlock(&x->lock);
-        }
+        run_timed(x, own, low, high);
+    }
+    if (started && !x->stopped && claims(x, HERE)) {
+        run_timed(x, own, x->part_low, x->part_high);
     }
     if (started) {
         pthread_join(thread, NULL);
