@@ -1,12 +1,13 @@
 /* products.c: products of small matrices of floats, without a call of BLAS for each.
  *
  * BLAS adds the terms of an element in order, each by a fused multiply-add; so does this, and has
- * its bits therefore, as is proved when it is first asked. NumPy's own loop is taken where the
- * processor has no such instruction, and from seven terms on, which BLAS may take in other orders,
- * and as fast. */
+ * its bits therefore, as is proved of each layout of the operands when it is first met. NumPy's own
+ * loop is taken where the processor has no such instruction, and from seven terms on, which BLAS may
+ * take in other orders, and as fast. */
 #include "loops/loops.h"
 
 #include <fenv.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* `n` products. args, steps: as a ufunc's loop has them. Lanes behind the last column compute it
@@ -63,107 +64,124 @@ static void multiply(int type, char *const *args, npy_intp n, const npy_intp *ex
 
 /* ---------------------------------------------------------------------------------------- proof */
 
-/* What was found by multiplying some matrices here and by NumPy's loop. */
-static struct {
-    bool tried, same;  /* bits, where BLAS takes the operands as they lie */
-    bool scattered;    /* and where it does not */
-    double zero;       /* what NumPy adds to a sum: -0.0 keeps its sign where all terms vanish */
-    PyUFuncGenericFunction loop;
+/* How a matrix lies: as in C, turned, or so that BLAS has to be given a copy. */
+enum { PLAIN, TURNED, SCATTERED, WAYS };
+enum { LAYOUTS = WAYS * WAYS * WAYS }; /* of two operands and a result */
+/* What is known of a layout. BLAS has other functions for some of them, which add a sum to 0 or
+ * keep it: so -0.0 keeps its sign where all terms vanish, or loses it. */
+enum { UNTRIED, TRYING, KEEPS_SIGN, LOSES_SIGN, OTHER };
+enum { NUMBERS = NPA_SMALL_MATRIX * NPA_SMALL_MATRIX * 2 }; /* of a scattered matrix */
+
+typedef struct {
+    PyUFuncGenericFunction loop; /* NumPy's */
     void *data;
-} proofs[2];
+    atomic_int layouts[LAYOUTS];
+} multiplier;
 
-static int which(int type) { return type == NPY_FLOAT; }
+static multiplier multipliers[2];
 
-/* Whether BLAS takes a matrix of such steps, or its transpose. */
-static bool fits_blas(npy_intp size, const npy_intp *extents, const npy_intp *steps)
+static multiplier *find_multiplier(int type) { return &multipliers[type == NPY_FLOAT]; }
+
+static int way_of(npy_intp size, npy_intp rows, npy_intp columns, const npy_intp *steps)
 {
-    for (int k = 0; k < 2; k++) {
-        npy_intp wide = steps[k], tight = steps[1 - k];
-        if (tight == size && wide % size == 0 && wide / size >= extents[1 - k]) {
-            return true;
-        }
+    if (steps[1] == size && steps[0] % size == 0 && steps[0] / size >= columns) {
+        return PLAIN;
     }
-    return false;
+    bool turned = steps[0] == size && steps[1] % size == 0 && steps[1] / size >= rows;
+    return turned ? TURNED : SCATTERED;
 }
 
-enum { MOST = NPA_SMALL_MATRIX * NPA_SMALL_MATRIX * 2 }; /* elements of a scattered one */
-/* Layouts: a bit for each operand that is turned; or both have a gap between elements */
-enum { SCATTERED = 3 };
+static int layout_of(npy_intp size, const npy_intp *extents, const npy_intp *core)
+{
+    int a = way_of(size, extents[0], extents[1], core);
+    int b = way_of(size, extents[1], extents[2], core + 2);
+    return a + WAYS * (b + WAYS * way_of(size, extents[0], extents[2], core + 4));
+}
 
 static void call_numpy(int type, char *const *args, npy_intp n, const npy_intp *extents,
                        const npy_intp *steps, const npy_intp *core)
 {
+    const multiplier *m = find_multiplier(type);
     npy_intp dims[4] = {n, extents[0], extents[1], extents[2]}, all[9];
     memcpy(all, steps, 3 * sizeof *all);
     memcpy(all + 3, core, 6 * sizeof *all);
     char *own[3] = {args[0], args[1], args[2]};
-    proofs[which(type)].loop(own, dims, all, proofs[which(type)].data);
+    m->loop(own, dims, all, m->data);
+}
+
+static void draw(int type, double scale, void *to, uint32_t *state)
+{
+    for (int i = 0; i < NUMBERS; i++) {
+        *state = *state * 1664525u + 1013904223u;
+        double number = ((double)*state / 4294967296.0 - 0.4) * scale;
+        if (type == NPY_FLOAT) {
+            ((float *)to)[i] = (float)number;
+        } else {
+            ((double *)to)[i] = number;
+        }
+    }
 }
 
 /* Whether both give the same bits for matrices that lie so. scale: of numbers */
-static bool agrees(int type, const npy_intp *extents, int layout, double scale)
+static bool agrees(int type, const npy_intp *extents, int layout, double scale, double zero)
 {
-    double a[MOST], b[MOST], ours[MOST], numpys[MOST];
-    npy_intp size = type == NPY_FLOAT ? sizeof(float) : sizeof(double), steps[3] = {0};
-    npy_intp apart = layout == SCATTERED ? 2 * size : size, core[6];
+    double a[NUMBERS], b[NUMBERS], ours[NUMBERS] = {0}, numpys[NUMBERS] = {0};
+    npy_intp size = npa_item_sizes[type], core[6];
+    const npy_intp steps[3] = {0};
     uint32_t state = 1;
-    for (int i = 0; i < MOST; i++) {
-        double *of[] = {a, b};
-        for (int k = 0; k < 2; k++) {
-            state = state * 1664525u + 1013904223u;
-            double number = ((double)state / 4294967296.0 - 0.4) * scale;
-            if (type == NPY_FLOAT) {
-                ((float *)of[k])[i] = (float)number;
-            } else {
-                of[k][i] = number;
-            }
-        }
-    }
-    for (int k = 0; k < 3; k++) {
+    draw(type, scale, a, &state);
+    draw(type, scale, b, &state);
+    for (int k = 0; k < 3; k++, layout /= WAYS) {
         npy_intp rows = extents[k == 1], columns = extents[k == 0 ? 1 : 2];
-        bool turned = k < 2 && (layout >> k & 1) && layout != SCATTERED;
-        npy_intp item = k < 2 ? apart : size;
+        npy_intp item = layout % WAYS == SCATTERED ? 2 * size : size;
+        bool turned = layout % WAYS == TURNED;
         core[2 * k] = turned ? item : columns * item;
         core[2 * k + 1] = turned ? rows * item : item;
     }
-    multiply(type, (char *[]){(char *)a, (char *)b, (char *)ours}, 1, extents, steps, core,
-             proofs[which(type)].zero);
-    call_numpy(type, (char *[]){(char *)a, (char *)b, (char *)numpys}, 1, extents, steps, core);
-    return memcmp(ours, numpys, (size_t)(extents[0] * extents[2] * size)) == 0;
+    char *args[3] = {(char *)a, (char *)b, (char *)ours};
+    multiply(type, args, 1, extents, steps, core, zero);
+    args[2] = (char *)numpys;
+    call_numpy(type, args, 1, extents, steps, core);
+    return memcmp(ours, numpys, sizeof ours) == 0;
 }
 
-/* For all extents; tiny: products vanish, some of them below zero. */
-static bool agree(int type, int layout, bool tiny)
+/* For all extents; where tiny numbers are multiplied, products vanish, some of them below zero. */
+static bool agree(int type, int layout, double zero)
 {
-    double scale = !tiny ? 1.0 : type == NPY_FLOAT ? 1e-30 : 1e-200;
+    double tiny = type == NPY_FLOAT ? 1e-30 : 1e-200;
     for (npy_intp i = 0; i < 125; i++) {
         npy_intp extents[3] = {2 + i % 5, 2 + i / 5 % 5, 2 + i / 25};
-        if (!agrees(type, extents, layout, scale)) {
+        if (!agrees(type, extents, layout, tiny, zero) ||
+            !agrees(type, extents, layout, 1.0, zero)) {
             return false;
         }
     }
     return true;
 }
 
-static bool prove(PyUFuncObject *matmul, int type)
+static int prove(int type, int layout)
 {
-    int k = which(type);
     fenv_t flags;
     feholdexcept(&flags);
-    proofs[k].tried = true;
-    if (npa_find_loop(matmul, (int[]){type, type, type}, &proofs[k].loop, &proofs[k].data)) {
-        proofs[k].zero = agree(type, 0, true) ? 0.0 : -0.0;
-        proofs[k].same = true;
-        for (int layout = 0; layout < SCATTERED; layout++) {
-            proofs[k].same &= agree(type, layout, false) && agree(type, layout, true);
-        }
-        proofs[k].scattered = agree(type, SCATTERED, false) && agree(type, SCATTERED, true);
-    }
+    int found = agree(type, layout, -0.0)  ? KEEPS_SIGN
+                : agree(type, layout, 0.0) ? LOSES_SIGN
+                                           : OTHER;
     fesetenv(&flags);
-    return proofs[k].same;
+    return found;
 }
 
-/* Whether these are multiplied here; extents: rows, terms, columns. With the GIL. */
+/* What is known of a layout; while one thread finds out, others know nothing. */
+static int known(int type, int layout)
+{
+    atomic_int *of = &find_multiplier(type)->layouts[layout];
+    int found = atomic_load_explicit(of, memory_order_acquire);
+    if (found == UNTRIED && atomic_compare_exchange_strong(of, &found, TRYING)) {
+        found = prove(type, layout);
+        atomic_store_explicit(of, found, memory_order_release);
+    }
+    return found;
+}
+
 bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents)
 {
     /* Vectors are multiplied by other functions of BLAS, in another order */
@@ -175,17 +193,28 @@ bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents)
     if ((type != NPY_DOUBLE && type != NPY_FLOAT) || !npa_cpu_fuses()) {
         return false;
     }
-    return proofs[which(type)].tried ? proofs[which(type)].same : prove(matmul, type);
+    multiplier *m = find_multiplier(type);
+    return m->loop != NULL || npa_find_loop(matmul, (int[]){type, type, type}, &m->loop, &m->data);
+}
+
+/* Whether some of them are a matrix by its own transpose, for which BLAS has another function. */
+static bool are_squares(char *const *args, npy_intp n, const npy_intp *extents,
+                        const npy_intp *steps, const npy_intp *core)
+{
+    npy_intp apart = args[0] - args[1], step = steps[1] - steps[0];
+    bool turned = extents[0] == extents[2] && core[0] == core[3] && core[1] == core[2];
+    return turned && (apart == 0 || (step != 0 && apart % step == 0 && apart / step > 0 &&
+                                     apart / step < n));
 }
 
 void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
                         const npy_intp *steps, const npy_intp *core)
 {
-    npy_intp size = type == NPY_FLOAT ? sizeof(float) : sizeof(double);
-    if (proofs[which(type)].scattered ||
-        (fits_blas(size, extents, core) && fits_blas(size, extents + 1, core + 2) &&
-         fits_blas(size, (npy_intp[]){extents[0], extents[2]}, core + 4))) {
-        multiply(type, args, n, extents, steps, core, proofs[which(type)].zero);
+    int found = are_squares(args, n, extents, steps, core)
+                    ? OTHER
+                    : known(type, layout_of(npa_item_sizes[type], extents, core));
+    if (found == KEEPS_SIGN || found == LOSES_SIGN) {
+        multiply(type, args, n, extents, steps, core, found == KEEPS_SIGN ? -0.0 : 0.0);
     } else {
         call_numpy(type, args, n, extents, steps, core);
     }

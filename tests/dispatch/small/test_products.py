@@ -143,10 +143,43 @@ def test_products_of_small_matrices(how: Any) -> None:
             many = np.stack([a, -a, a])
             turned = [x.T.copy().T for x in (a, b)]
             pairs = [(a, b), (many, b), (many, turned[1]), (turned[0], b), (a, a.T)]
-            pairs.append((many, np.stack([b, b, -b])))
+            pairs += [(many, np.stack([b, b, -b])), (turned[0], turned[1]), (a[::-1], b)]
+            apart = [np.repeat(x, 2, axis=1)[:, ::2] for x in (a, b)]
+            pairs += [(apart[0], b), (apart[0], turned[1]), (turned[0], apart[1]), tuple(apart)]
+            pairs += [(many, many.transpose(0, 2, 1)), (many[::-1], many.transpose(0, 2, 1))]
             jobs += [functools.partial(whole_of, operator.matmul, x, y) for x, y in pairs]
     with np.errstate(all=how):
         compare(jobs)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_many_products_of_small_matrices(dtype: str) -> None:
+    """As many as are worth all threads, with results that lie in all ways."""
+    draw = np.random.default_rng(5)
+    jobs: list[Callable[[], Any]] = []
+
+    def into(out: Any, x: Any, y: Any) -> Any:
+        return whole(np.matmul(x, y, out=out[: len(x)]))
+
+    for rows, terms, columns in ((3, 3, 3), (2, 4, 3), (5, 2, 6)):
+        for scale in (1.0, 1e-200 if dtype == "f8" else 1e-30):
+            a, b = (
+                ((draw.random((1000, *shape)) - 0.4) * scale).astype(dtype)
+                for shape in ((rows, terms), (terms, columns))
+            )
+            turned = [x.transpose(0, 2, 1).copy().transpose(0, 2, 1) for x in (a, b)]
+            results = [np.zeros((1000, rows, columns), dtype)]
+            results += [np.zeros((1000, columns, rows), dtype).transpose(0, 2, 1)]
+            results += [np.zeros((1000, rows, 2 * columns), dtype)[..., ::2]]
+            for x, y in itertools.product((a, turned[0], a[0]), (b, turned[1], turned[1][0])):
+                jobs.append(functools.partial(whole_of, operator.matmul, x, y))
+                if x.ndim == y.ndim == 3:
+                    jobs += [functools.partial(into, out, x, y) for out in results]
+            jobs.append(functools.partial(whole_of, operator.matmul, a, a.transpose(0, 2, 1)))
+            jobs.append(
+                functools.partial(whole_of, operator.matmul, a[::-1], turned[0].transpose(0, 2, 1))
+            )
+    compare(jobs)
 
 
 @pytest.mark.parametrize("how", ["ignore", "warn", "raise"])
