@@ -10,37 +10,52 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#define UNROLLED(i, count) _Pragma("GCC unroll 8") for (npy_intp i = 0; i < count; i++)
+
 /* `n` products. args, steps: as a ufunc's loop has them. Lanes behind the last column compute it
- * once more. */
+ * once more. Compiled by itself for the usual extents. */
 #define MULTIPLY(name, real, fused, lanes)                                                         \
-    NPA_EACH_PROCESSOR static void name(char *const *args, npy_intp n, const npy_intp *extents,    \
-                                        const npy_intp *steps, const npy_intp *core, double zero)  \
+    __attribute__((always_inline)) static inline void name##_of(                                   \
+        char *const *args, npy_intp n, npy_intp rows, npy_intp terms, npy_intp columns,            \
+        const npy_intp *steps, const npy_intp *core, real zero)                                    \
     {                                                                                              \
-        npy_intp rows = extents[0], terms = extents[1], columns = extents[2];                      \
         for (npy_intp at = 0; at < n; at++) {                                                      \
             const char *a = args[0] + at * steps[0], *b = args[1] + at * steps[1];                 \
             char *out = args[2] + at * steps[2];                                                   \
             real right[NPA_SMALL_MATRIX][lanes], sum[lanes];                                       \
-            for (npy_intp k = 0; k < terms; k++) {                                                 \
-                for (npy_intp j = 0; j < lanes; j++) {                                             \
+            UNROLLED(k, terms) {                                                                   \
+                UNROLLED(j, lanes) {                                                               \
                     npy_intp column = j < columns ? j : columns - 1;                               \
                     right[k][j] = *(const real *)(b + k * core[2] + column * core[3]);             \
                 }                                                                                  \
             }                                                                                      \
-            for (npy_intp i = 0; i < rows; i++, a += core[0], out += core[4]) {                    \
-                for (npy_intp j = 0; j < lanes; j++) {                                             \
+            UNROLLED(i, rows) {                                                                    \
+                UNROLLED(j, lanes) {                                                               \
                     sum[j] = 0;                                                                    \
                 }                                                                                  \
-                for (npy_intp k = 0; k < terms; k++) {                                             \
-                    real left = *(const real *)(a + k * core[1]);                                  \
-                    for (npy_intp j = 0; j < lanes; j++) {                                         \
+                UNROLLED(k, terms) {                                                               \
+                    real left = *(const real *)(a + i * core[0] + k * core[1]);                    \
+                    UNROLLED(j, lanes) {                                                           \
                         sum[j] = fused(left, right[k][j], sum[j]);                                 \
                     }                                                                              \
                 }                                                                                  \
-                for (npy_intp j = 0; j < columns; j++) {                                           \
-                    *(real *)(out + j * core[5]) = sum[j] + (real)zero;                            \
+                UNROLLED(j, columns) {                                                             \
+                    *(real *)(out + i * core[4] + j * core[5]) = sum[j] + zero;                    \
                 }                                                                                  \
             }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void name(char *const *args, npy_intp n, const npy_intp *extents,    \
+                                        const npy_intp *steps, const npy_intp *core, double zero)  \
+    {                                                                                              \
+        npy_intp rows = extents[0], terms = extents[1], columns = extents[2];                      \
+        bool square = rows == columns && terms == columns;                                         \
+        if (square && columns == 3) {                                                              \
+            name##_of(args, n, 3, 3, 3, steps, core, (real)zero);                                  \
+        } else if (square && columns == lanes) {                                                   \
+            name##_of(args, n, lanes, lanes, lanes, steps, core, (real)zero);                      \
+        } else {                                                                                   \
+            name##_of(args, n, rows, terms, columns, steps, core, (real)zero);                     \
         }                                                                                          \
     }
 MULTIPLY(doubles_by_2, double, __builtin_fma, 2)
