@@ -700,7 +700,8 @@ def prepare_end() -> None:
 def spawn(
     arguments: tuple[bytes, ...], left_out: bytes, added: tuple[bytes, ...], errors: bytes, /
 ) -> tuple[object, int, int]:
-    """Have a thread start a process in a session of its own, with nothing to wait for here.
+    """Have a thread start a process in a session of its own, with nothing to wait for here; it is
+    no child of this one, whose program might wait for its children.
 
     arguments: the first one is its program's file. Its environment is ours but for what begins
     with `left_out`, and what is added; `errors` is the file for its standard error. Returns its
@@ -711,6 +712,9 @@ def spawn(
 
 def spawned(start: object, /) -> int:
     """The process that was started, once it runs its program; raises OSError."""
+
+def kill_spawned(start: object, /) -> None:
+    """End the process that was started, if it has not ended; raises OSError as `spawned` does."""
 
 def new_sizes() -> tuple[int, ...]:
     """Sizes of the ranges from 64 KiB on that got pages, for kernels, which nothing in the process

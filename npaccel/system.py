@@ -24,18 +24,15 @@ from npaccel.later import later
 if TYPE_CHECKING:
     import fcntl
     import re
-    import signal
     import time
 else:
-    fcntl, re, signal, time = map(later, ("fcntl", "re", "signal", "time"))
+    fcntl, re, time = map(later, ("fcntl", "re", "time"))
 
 __all__ = [
     "PLAIN",
     "at_fork",
-    "has_ended",
     "hold",
     "idle",
-    "kill",
     "lock",
     "mapped_file",
     "nice",
@@ -83,20 +80,6 @@ def _after() -> None:
 
 
 at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
-
-
-def kill(pid: int) -> None:
-    """End a process of ours that may hang."""
-    with suppress(OSError):  # it has ended
-        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-
-
-def has_ended(pid: int) -> bool:
-    """Whether a child has ended, and is gone for good; or is not ours to wait for."""
-    try:
-        return not hasattr(os, "WNOHANG") or os.waitpid(pid, os.WNOHANG)[0] != 0
-    except OSError:  # somebody else has waited for it
-        return True
 
 
 def nice(own: int, group: int) -> None:

@@ -170,6 +170,7 @@ PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
 
 PyObject *npa_spawn(PyObject *module, PyObject *args);
 PyObject *npa_spawned(PyObject *module, PyObject *capsule);
+PyObject *npa_kill_spawned(PyObject *module, PyObject *capsule);
 
 /* --------------------------------------------------------------------------------------- code.c */
 

@@ -118,3 +118,19 @@ PyObject *npa_spawned(PyObject *module, PyObject *capsule)
     }
     return PyLong_FromLongLong(number);
 }
+
+PyObject *npa_kill_spawned(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    start *s = PyCapsule_GetPointer(capsule, CAPSULE);
+    int64_t number;
+    if (s == NULL) {
+        return NULL;
+    }
+    errno = wait_for(s, &number);
+    if (errno) {
+        return PyErr_SetFromErrnoWithFilename(PyExc_OSError, s->arguments[0]);
+    }
+    npa_process_kill(s->process);
+    Py_RETURN_NONE;
+}

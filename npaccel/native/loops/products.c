@@ -1,9 +1,9 @@
 /* products.c: products of small matrices of floats, without a call of BLAS for each.
  *
  * BLAS adds the terms of an element in order, each by a fused multiply-add; so does this, and has
- * its bits therefore, as is proved of each layout of the operands when it is first met. NumPy's own
- * loop is taken where the processor has no such instruction, and from seven terms on, which BLAS may
- * take in other orders, and as fast. */
+ * its bits therefore, as is proved of each layout of the operands when it is first met. NumPy's
+ * loop is taken where the processor has no such instruction, and from seven terms on, which BLAS
+ * may take in other orders, and as fast. */
 #include "loops/loops.h"
 
 #include <fenv.h>

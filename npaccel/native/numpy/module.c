@@ -354,6 +354,7 @@ static PyMethodDef methods[] = {
     {"prepare_end", npa_prepare_end, METH_NOARGS, NPA_DOC_prepare_end},
     {"spawn", npa_spawn, METH_VARARGS, NPA_DOC_spawn},
     {"spawned", npa_spawned, METH_O, NPA_DOC_spawned},
+    {"kill_spawned", npa_kill_spawned, METH_O, NPA_DOC_kill_spawned},
     {"new_sizes", npa_new_sizes, METH_NOARGS, NPA_DOC_new_sizes},
     {"trials", npa_autotune_trials, METH_VARARGS, NPA_DOC_trials},
     {"tried", npa_tried, METH_NOARGS, NPA_DOC_tried},

@@ -285,7 +285,9 @@ int npa_process_start(char *const *arguments, const char *left_out, char *const 
                       const char *errors, npa_process **process, int *to, int *from);
 /* Its number, or why there is none. May wait; without Python's lock. 0, or an errno. */
 int npa_process_wait(npa_process *p, int64_t *number);
-void npa_process_free(npa_process *p); /* after that */
+/* After that: end it, if it has not ended. */
+void npa_process_kill(npa_process *p);
+void npa_process_free(npa_process *p);
 
 /* ---------------------------------------------------------------------------- interrupt.c */
 

@@ -47,7 +47,6 @@ class Helper:
         self._environment = environment
         self._identity = identity
         self._process: object = None  # its start, as the core knows it
-        self._ended: list[int] = []  # processes to wait for, so that they are gone for good
         self._to = self._from = -1
         self._waiting: dict[int, bytes] = {}  # jobs by number, the first one is being done
         self._unsent = memoryview(b"")
@@ -99,8 +98,6 @@ class Helper:
         replies: list[Any] = []
         if self._process is None:
             return replies, []
-        if self._ended:
-            self._reap()
         self._send()
         ended = self._receive(replies)
         for reply in replies:
@@ -138,15 +135,11 @@ class Helper:
             os.close(self._to)
             os.close(self._from)
             try:
-                pid = _native.spawned(self._process)
+                _native.kill_spawned(self._process)
             except OSError as error:
                 self.broken = f"no helper process can be started: {error}"
-            else:
-                system.kill(pid)
-                self._ended.append(pid)
             self._process = None
         self._lend()
-        self._reap()
 
     def _recover(self) -> list[int]:
         """After the end of the process: go on with the next job; the numbers of those given up."""
@@ -165,9 +158,6 @@ class Helper:
         elif self._waiting:
             self._begin()
         return lost
-
-    def _reap(self) -> None:
-        self._ended = [pid for pid in self._ended if not system.has_ended(pid)]
 
     # Parts.
 
@@ -242,6 +232,5 @@ class Helper:
             os.close(self._from)
         self._process = None
         _native.lend(-1)
-        self._ended.clear()
         self._waiting.clear()
         self._unsent = memoryview(b"")

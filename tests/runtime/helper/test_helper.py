@@ -27,6 +27,16 @@ from npaccel.runtime.helper.helper import Helper
 pytestmark = pytest.mark.usefixtures("deferred")
 
 
+def gone(pid: int) -> bool:
+    """Whether all threads of a process have ended, so that its ends of pipes are closed."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            ended = file.read().rpartition(")")[2].split()[0] == "Z"
+        return ended and len(os.listdir(f"/proc/{pid}/task")) == 1
+    except OSError:
+        return True
+
+
 @pytest.mark.usefixtures("adaptive")
 def test_a_killed_helper_is_started_again() -> None:
     x = operand()
@@ -94,7 +104,7 @@ def test_a_helper_that_left_for_want_of_work_is_started_again() -> None:
     helper = this_process.engine.tiers.helper
     assert helper is not None and not helper.busy
     os.kill(helper.pid, signal.SIGKILL)
-    os.waitpid(helper.pid, 0)
+    until(lambda: gone(helper.pid))
     until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x - 3.0 * x))  # refused, if it counted as lost
 
 
@@ -169,7 +179,7 @@ def test_a_fork_waits_for_the_start_of_a_helper(stuck: Path) -> None:
             os._exit(0 if helper.pid == 0 and not left else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert started.exists()
-        assert len(set(os.listdir("/proc/self/fd")) - before) == 2
+        assert len(set(os.listdir("/proc/self/fd")) - before) == 3  # and what it is known by
         helper.stop()
         assert set(os.listdir("/proc/self/fd")) == before
 
@@ -185,7 +195,7 @@ def test_a_helper_gets_our_environment_but_for_our_settings(monkeypatch, tmp_pat
     monkeypatch.setenv("OF_THE_USER", "a=b \udcff")
     helper = Helper(npaccel.config.helper_environment(), "another")
     helper.start()
-    os.waitpid(helper.pid, 0)
+    until(lambda: gone(helper.pid))
     helper.stop()
     found = ast.literal_eval(said.read_text())
     ours = {k: v for k, v in found.items() if k.startswith("NPACCEL_")}
@@ -261,14 +271,6 @@ print(helper.pid, flush=True)
 """
 
 
-def gone(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 @pytest.mark.pending
 @pytest.mark.parametrize(
     ("ending", "status"),
@@ -295,6 +297,41 @@ def test_the_helper_ends_with_its_parent(ending: str, status: int, tmp_path: Pat
     assert done.returncode == status, done.stderr
     assert "Warning" not in done.stderr
     until(lambda: gone(int(done.stdout.split()[0])))
+
+
+WAITS = (
+    BUSY
+    + """
+import signal
+ends = []
+signal.signal(signal.SIGCHLD, lambda *_: ends.append(1))
+child = os.fork()
+if child == 0:
+    os._exit(7)
+assert os.wait() == (child, 7 << 8)
+try:
+    os.wait()
+except ChildProcessError:
+    pass
+else:
+    raise AssertionError("there is a child that the program has not made")
+helper.stop()
+time.sleep(0.1)
+assert len(ends) == 1
+"""
+)
+
+
+@pytest.mark.pending
+def test_a_program_that_waits_for_its_children_does_not_meet_the_helper(tmp_path: Path) -> None:
+    environment = {"NPACCEL_TIERING": "adaptive", "NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run(
+        [sys.executable, "-c", WAITS],
+        env=os.environ | environment,
+        capture_output=True,
+        timeout=50,
+        check=True,
+    )
 
 
 FORKED = (

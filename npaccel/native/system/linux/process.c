@@ -1,8 +1,14 @@
 /* process.c: a process is started by a thread, so that nobody waits for it.
  *
- *     start ──► two pipes ──► thread: posix_spawn, which lasts until the new process runs its
- *       │                     program; what the pipe holds by then waits for it
+ *     start ──► two pipes ──► thread ──► a process between ──► posix_spawn, which lasts until the
+ *       │                                                      new process runs its program; what
+ *       │                                                      the pipe holds by then waits for it
  *       └──► ends of the pipes, at once          wait ──► its number, or why there is none
+ *
+ * The new process is no child of this one: a program that waits for its children, or is told of
+ * their ends, would meet one that it does not know. It is the child of a process between that ends
+ * at once, and itself tells nobody (its signal at its end is 0, so that only __WCLONE waits for
+ * it).
  *
  * Whoever calls posix_spawn stands still until the new process has got a processor and given the
  * memory back that it shares with its parent: some tenths of a millisecond, or ten where other
@@ -13,12 +19,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 256 << 10, PIPE_BYTES = 1 << 20 };
+enum { STACK_BYTES = 256 << 10, BETWEEN_BYTES = 64 << 10, PIPE_BYTES = 1 << 20 };
+
+#ifndef SYS_pidfd_open /* of headers that are older than the kernel */
+#define SYS_pidfd_open 434
+#define SYS_pidfd_send_signal 424
+#endif
 
 struct npa_process {
     pthread_t thread;
@@ -26,6 +40,7 @@ struct npa_process {
     bool under_way;    /* the thread has not been joined; with `lock` */
     int in, out;       /* the new process's ends */
     pid_t pid;
+    int handle; /* of the process, by which no other one is met that has its number later; or -1 */
     int error;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -36,14 +51,37 @@ struct npa_process {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static npa_process *all_under_way; /* with `lock` */
 
+/* In the process between, which has our memory, as long as the thread stands still. */
+static int spawn_between(void *given)
+{
+    npa_process *p = given;
+    p->error = posix_spawn(&p->pid, p->arguments[0], &p->actions, &p->attributes, p->arguments,
+                           p->environment);
+    _exit(0);
+}
+
+static void spawn(npa_process *p)
+{
+    _Alignas(16) char stack[BETWEEN_BYTES];
+    pid_t between = clone(spawn_between, stack + sizeof stack, CLONE_VM | CLONE_VFORK, p);
+    if (between < 0) {
+        p->error = errno;
+        return;
+    }
+    while (waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR) {
+    }
+    if (p->error == 0) {
+        p->handle = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    }
+}
+
 static void *run(void *given)
 {
     npa_process *p = given;
     /* Of either end; a large message is then written at once. */
     fcntl(p->in, F_SETPIPE_SZ, PIPE_BYTES);
     fcntl(p->out, F_SETPIPE_SZ, PIPE_BYTES);
-    p->error = posix_spawn(&p->pid, p->arguments[0], &p->actions, &p->attributes, p->arguments,
-                           p->environment);
+    spawn(p);
     /* Without a process, reading ends now; writing does not: it would be a SIGPIPE */
     close(p->out);
     if (p->error == 0) {
@@ -107,6 +145,9 @@ void npa_process_free(npa_process *p)
     if (p->in >= 0) {
         close(p->in);
     }
+    if (p->handle >= 0) {
+        close(p->handle);
+    }
     posix_spawn_file_actions_destroy(&p->actions);
     posix_spawnattr_destroy(&p->attributes);
     free(p->environment);
@@ -144,7 +185,7 @@ static npa_process *prepare(char *const *arguments, const char *left_out, char *
     if (p == NULL) {
         return NULL;
     }
-    p->in = -1, p->arguments = arguments;
+    p->in = p->handle = -1, p->arguments = arguments;
     posix_spawn_file_actions_init(&p->actions);
     posix_spawnattr_init(&p->attributes);
     /* A session of its own: Ctrl-C is not for it. */
@@ -209,4 +250,13 @@ int npa_process_wait(npa_process *p, int64_t *number)
     pthread_mutex_unlock(&lock);
     *number = p->pid;
     return p->error;
+}
+
+void npa_process_kill(npa_process *p)
+{
+    if (p->handle >= 0) {
+        syscall(SYS_pidfd_send_signal, p->handle, SIGKILL, NULL, 0);
+    } else if (p->error == 0) {
+        kill(p->pid, SIGKILL); /* an old kernel */
+    }
 }

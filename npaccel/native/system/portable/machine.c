@@ -65,6 +65,7 @@ int npa_process_wait(npa_process *p, int64_t *number)
     return ENOSYS;
 }
 
+void npa_process_kill(npa_process *p) { (void)p; }
 void npa_process_free(npa_process *p) { (void)p; }
 
 void npa_pool_lend(int from) { (void)from; }
