@@ -30,6 +30,7 @@ else:
 
 __all__ = [
     "PLAIN",
+    "Descriptor",
     "at_fork",
     "hold",
     "idle",
@@ -126,6 +127,34 @@ def lock(descriptor: int) -> bool:
     except (OSError, ImportError):
         return False
     return True
+
+
+class Descriptor:
+    """A descriptor that stays open: a program may close all that there are, and from then on have
+    files of its own under their numbers, which nobody here must touch."""
+
+    def __init__(self, number: int = -1) -> None:
+        self._number = number
+        self._file = self._named()
+
+    def _named(self) -> tuple[int, int] | None:
+        try:
+            status = os.fstat(self._number)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    @property
+    def number(self) -> int:
+        """-1 if it is not ours any more."""
+        ours = self._file is not None and self._named() == self._file
+        return self._number if ours else -1
+
+    def close(self) -> None:
+        """Once; then it is nobody's."""
+        if self.number >= 0:
+            os.close(self._number)
+        self._file = None
 
 
 def mapped_file(pattern: bytes) -> str:

@@ -30,15 +30,15 @@ class Folder:
         remove_abandoned(tempfile.gettempdir())
         self.path = tempfile.mkdtemp(prefix=PREFIX)
         self._owner = os.getpid()
-        self._lock = os.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-        system.lock(self._lock)
+        number = os.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        self._lock = system.Descriptor(number)
+        system.lock(number)
 
     def remove(self) -> None:
         """Remove it, unless this is a fork of the process that made it."""
-        if self._lock >= 0 and os.getpid() == self._owner:
+        if os.getpid() == self._owner:
             shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
+            self._lock.close()
 
 
 def remove_abandoned(place: str) -> None:

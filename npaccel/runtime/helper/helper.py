@@ -47,7 +47,7 @@ class Helper:
         self._environment = environment
         self._identity = identity
         self._process: object = None  # its start, as the core knows it
-        self._to = self._from = -1
+        self._to, self._from = system.Descriptor(), system.Descriptor()
         self._waiting: dict[int, bytes] = {}  # jobs by number, the first one is being done
         self._unsent = memoryview(b"")
         self._busy_since = 0.0
@@ -122,18 +122,18 @@ class Helper:
         if self._process is None or self._unsent:
             return  # `stop` ends it
         with contextlib.suppress(OSError):  # it is gone
-            os.write(self._to, pack(words))
+            os.write(self._to.number, pack(words))
             _native.spawned(self._process)
-            os.close(self._to)
-            os.close(self._from)
+            self._to.close()
+            self._from.close()
             self._process = None
         self._lend()
 
     def stop(self) -> None:
         """End the process, if there is one; waits for nothing but the end of its start."""
         if self._process is not None:
-            os.close(self._to)
-            os.close(self._from)
+            self._to.close()
+            self._from.close()
             try:
                 _native.kill_spawned(self._process)
             except OSError as error:
@@ -165,7 +165,7 @@ class Helper:
         """A processor, until there is an answer, if npaccel has several threads: what these do
         would keep the process waiting, and it them."""
         works = self._process is not None and (self.busy or self.starting)
-        _native.lend(self._from if works else -1)
+        _native.lend(self._from.number if works else -1)
 
     def _begin(self) -> None:
         """Send the first job that waits, to a new process if need be."""
@@ -191,14 +191,15 @@ class Helper:
             sys.audit("os.posix_spawn", sys.executable, arguments, None)
             texts = tuple(map(os.fsencode, arguments))
             start = _native.spawn(texts, *self._environment, ERRORS)
-            self._process, self._to, self._from = start
+            self._process, *ends = start
+            self._to, self._from = map(system.Descriptor, ends)
         except Exception as error:  # an audit hook may refuse with any; told as all others are
             self.broken = f"no helper process can be started: {error}"
 
     def _send(self) -> None:
         while self._unsent:
             try:
-                written = os.write(self._to, self._unsent)
+                written = os.write(self._to.number, self._unsent)
             except BlockingIOError:
                 return
             except OSError:
@@ -209,7 +210,7 @@ class Helper:
         """Take what has come; whether the process has ended."""
         while True:
             try:
-                going_on = self._unpacker.read(self._from)
+                going_on = self._unpacker.read(self._from.number)
             except BlockingIOError:
                 return False
             except OSError:
@@ -228,8 +229,8 @@ class Helper:
     def _forget(self) -> None:
         """In a forked child: the process is the parent's."""
         if self._process is not None:
-            os.close(self._to)
-            os.close(self._from)
+            self._to.close()
+            self._from.close()
         self._process = None
         _native.lend(-1)
         self._waiting.clear()

@@ -179,7 +179,7 @@ def test_a_fork_waits_for_the_start_of_a_helper(stuck: Path) -> None:
             os._exit(0 if helper.pid == 0 and not left else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert started.exists()
-        assert len(set(os.listdir("/proc/self/fd")) - before) == 3  # and what it is known by
+        assert len(set(os.listdir("/proc/self/fd")) - before) == 2
         helper.stop()
         assert set(os.listdir("/proc/self/fd")) == before
 
@@ -330,6 +330,36 @@ def test_a_program_that_waits_for_its_children_does_not_meet_the_helper(tmp_path
         env=os.environ | environment,
         capture_output=True,
         timeout=50,
+        check=True,
+    )
+
+
+CLOSES = (
+    BUSY
+    + """
+os.closerange(3, 256)
+files = [open(os.path.join(sys.argv[1], str(i)), "w+b", buffering=0) for i in range(30)]
+for file in files:
+    file.write(b"mine")
+    file.seek(0)
+before = npaccel.stats()["kernels"]
+end = time.monotonic() + 40
+while npaccel.stats()["kernels"] == before and time.monotonic() < end:
+    npaccel.evaluate(np.tanh(x) * 3.0 - np.sqrt(x))
+assert npaccel.stats()["kernels"] > before
+this_process.helper().stop()
+assert [file.read() for file in files] == [b"mine"] * 30
+"""
+)
+
+
+@pytest.mark.pending
+def test_a_program_that_closes_all_descriptors_has_its_files_for_itself(tmp_path: Path) -> None:
+    environment = {"NPACCEL_TIERING": "adaptive", "NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run(
+        [sys.executable, "-c", CLOSES, str(tmp_path)],
+        env=os.environ | environment,
+        timeout=100,
         check=True,
     )
 

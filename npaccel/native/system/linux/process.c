@@ -22,17 +22,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { STACK_BYTES = 256 << 10, BETWEEN_BYTES = 64 << 10, PIPE_BYTES = 1 << 20 };
-
-#ifndef SYS_pidfd_open /* of headers that are older than the kernel */
-#define SYS_pidfd_open 434
-#define SYS_pidfd_send_signal 424
-#endif
 
 struct npa_process {
     pthread_t thread;
@@ -40,7 +36,7 @@ struct npa_process {
     bool under_way;    /* the thread has not been joined; with `lock` */
     int in, out;       /* the new process's ends */
     pid_t pid;
-    int handle; /* of the process, by which no other one is met that has its number later; or -1 */
+    uint64_t since; /* when it began, by which no other one is met that has its number later */
     int error;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -60,6 +56,24 @@ static int spawn_between(void *given)
     _exit(0);
 }
 
+/* When a process began, in ticks of the system; 0: there is none. */
+static uint64_t began(pid_t pid)
+{
+    char path[32], line[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t length = file != NULL ? fread(line, 1, sizeof line - 1, file) : 0;
+    if (file != NULL) {
+        fclose(file);
+    }
+    line[length] = '\0';
+    const char *at = strrchr(line, ')'); /* behind its name, in which there may be anything */
+    for (int field = 2; at != NULL && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
+
 static void spawn(npa_process *p)
 {
     _Alignas(16) char stack[BETWEEN_BYTES];
@@ -71,7 +85,7 @@ static void spawn(npa_process *p)
     while (waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR) {
     }
     if (p->error == 0) {
-        p->handle = (int)syscall(SYS_pidfd_open, p->pid, 0);
+        p->since = began(p->pid);
     }
 }
 
@@ -145,9 +159,6 @@ void npa_process_free(npa_process *p)
     if (p->in >= 0) {
         close(p->in);
     }
-    if (p->handle >= 0) {
-        close(p->handle);
-    }
     posix_spawn_file_actions_destroy(&p->actions);
     posix_spawnattr_destroy(&p->attributes);
     free(p->environment);
@@ -185,7 +196,7 @@ static npa_process *prepare(char *const *arguments, const char *left_out, char *
     if (p == NULL) {
         return NULL;
     }
-    p->in = p->handle = -1, p->arguments = arguments;
+    p->in = -1, p->arguments = arguments;
     posix_spawn_file_actions_init(&p->actions);
     posix_spawnattr_init(&p->attributes);
     /* A session of its own: Ctrl-C is not for it. */
@@ -254,9 +265,7 @@ int npa_process_wait(npa_process *p, int64_t *number)
 
 void npa_process_kill(npa_process *p)
 {
-    if (p->handle >= 0) {
-        syscall(SYS_pidfd_send_signal, p->handle, SIGKILL, NULL, 0);
-    } else if (p->error == 0) {
-        kill(p->pid, SIGKILL); /* an old kernel */
+    if (p->error == 0 && p->since != 0 && began(p->pid) == p->since) {
+        kill(p->pid, SIGKILL);
     }
 }
