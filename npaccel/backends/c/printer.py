@@ -53,7 +53,7 @@ _WHOLE = {
 
 def machine_of(vector_bytes: int) -> Machine:
     """A processor with vector registers of that size."""
-    return Machine(vector_bytes, widest=WIDEST, in_flight=(2, 1), masked_bytes=99, copies=True)
+    return Machine(vector_bytes, widest=WIDEST, in_flight=(2, 2, 1), masked_bytes=99, copies=True)
 
 
 def write_source(kernel: Kernel, vector_bytes: int) -> str:

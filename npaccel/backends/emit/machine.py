@@ -15,8 +15,8 @@ class Machine:
     widest : lanes that a vector may have
     wide : whether vectors may be wider than registers, so that one holds all that is in flight;
         else an iteration has several vectors
-    in_flight : vectors that overlap in an iteration of a small body, or, second, of one whose lanes
-        lie along the band
+    in_flight : vectors that overlap in an iteration of a small body: of rows, of a whole array, and
+        of one whose lanes lie along the band
     held : values that vectors of a larger body may hold at once; 0: such vectors do not overlap
     registers : that hold vectors; a body that needs fewer has twice as many in flight
     large_body : nodes from which on a loop's text serves its last elements, too, and has one vector
@@ -34,7 +34,7 @@ class Machine:
     vector_bytes: int
     widest: int
     wide: bool = False
-    in_flight: tuple[int, int] = (1, 1)
+    in_flight: tuple[int, int, int] = (1, 1, 1)
     held: int = 0
     registers: int = 0
     large_body: int = 120

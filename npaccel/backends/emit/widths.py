@@ -32,6 +32,7 @@ WIDEST_APART = 16
 TILE_BYTES = 4096
 LINE_BYTES = 64  # of a cache
 _SHARED = (Core.CONST, Core.SCALAR)  # by all vectors of an iteration
+_ROWS, _ARRAY, _BAND = range(3)  # of Machine.in_flight
 _INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
 
 
@@ -97,13 +98,13 @@ def _held(leaf: Leaf) -> int:
     return most
 
 
-def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> int:
+def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, along: int) -> int:
     """Vectors of an iteration: a long body waits for itself where there is but one."""
     nodes, several = max(node_count(leaf) for leaf in leaves), 1
     if nodes <= SMALL_BODY:
-        several = machine.in_flight[banded]
-        if banded or nodes <= TINY_BODY:
-            return several
+        if along == _BAND or nodes <= TINY_BODY:
+            return machine.in_flight[along]
+        several = machine.in_flight[_ROWS]
     held = max(_held(leaf) for leaf in leaves)
     while (
         2 * several <= max(machine.in_flight)
@@ -122,7 +123,8 @@ def leaf_width(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
     lanes = register_lanes(leaf, machine)
     if not machine.wide:
         return lanes
-    limit, several = _limit(kernel, leaf, machine), _in_flight((leaf,), machine, banded=False)
+    along = _ARRAY if (kernel.band_rank, kernel.inner_rank) == (0, 1) else _ROWS
+    limit, several = _limit(kernel, leaf, machine), _in_flight((leaf,), machine, along)
     if any(isinstance(effect, Reduce) and is_ordered(effect) for effect in leaf.effects):
         return min(limit, LANES if several > 1 else lanes)
     return min(limit, lanes * several)
@@ -132,7 +134,7 @@ def leaf_vectors(leaf: Leaf, machine: Machine) -> int:
     """Vectors of an iteration of an inner leaf."""
     if machine.wide or machine.vector_bytes == 0:
         return 1
-    return _in_flight((leaf,), machine, banded=False)
+    return _in_flight((leaf,), machine, _ROWS)
 
 
 def kernel_width(kernel: Kernel, machine: Machine) -> int:
@@ -142,7 +144,7 @@ def kernel_width(kernel: Kernel, machine: Machine) -> int:
     leaves = kernel.leaves
     lanes = min(register_lanes(leaf, machine) for leaf in leaves)
     limit = min(_limit(kernel, leaf, machine) for leaf in leaves)
-    several = _in_flight(leaves, machine, banded=True) if machine.wide else 1
+    several = _in_flight(leaves, machine, _BAND) if machine.wide else 1
     return min(limit, lanes * several)
 
 

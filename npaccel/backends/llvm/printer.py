@@ -35,7 +35,7 @@ def machine_of(vector_bytes: int) -> Machine:
         vector_bytes,
         widest=128,
         wide=True,
-        in_flight=(2, 4),
+        in_flight=(2, 4, 4),
         # Four times the registers: to spill a value takes less time than to wait for one.
         held=128 if vector_bytes == 64 else 64,
         registers=32 if vector_bytes == 64 else 16,
