@@ -192,7 +192,10 @@ class _KernelCheck:
         must(all(guard.dtype == "b1" for guard in leaf.guards), "a guard is not b1")
         for flag in leaf.flags:
             must(flag.mask.dtype == "b1" and 0 <= flag.slot < self.kernel.slots, "a bad flag")
-        must(bool(leaf.guards) == bool(leaf.flags), "flags without guards, or the reverse")
+        folds = [e.value for e in leaf.effects if isinstance(e, Reduce)]
+        chosen = any(x.op is Core.SELECT and x.args[0] in leaf.guards for x in folds)
+        asked = bool(leaf.flags) or chosen
+        must(bool(leaf.guards) == asked, "flags without guards, or guards that nothing asks for")
         self.rows |= made_rows
         self.scratch |= made_scratch
 

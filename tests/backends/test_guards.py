@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npaccel.backends.emit.guards import as_a_rule, finite, rare_folds, watched
+from npaccel.backends.emit.guards import as_a_rule, finite, looked_back_at, rare_folds, watched
 from npaccel.backends.llvm.target import Host
 from npaccel.ir.nodes import Flag, FlagKind, Fold, Leaf, Reduce, RowParam, Store, Stride
 from npaccel.ir.reference.kernels import run_kernel
@@ -73,7 +73,7 @@ def test_guards_of_values_need_no_masks() -> None:
     assert (looked.values, looked.masks) == ((x, y), tuple(others))
 
 
-def largest_kernel(split):
+def largest_kernel(**fields):
     """A sum; and the largest of those elements, as integers, that are not finite."""
     pool = Pool()
     value = pool.load("f8", 0) * pool.load("f8", 1)
@@ -81,32 +81,69 @@ def largest_kernel(split):
     chosen = guard.select(abs(value).bitcast("i8"), int(none))
     folds = (Reduce(0, Fold.SUM, value), Reduce(1, Fold.MAX, chosen))
     stores = (Store(2, pool.row("f8", 0)), Store(3, pool.row("i8", 1)))
-    flags = (Flag(0, FlagKind.INVALID, value.isnan()),)
-    outputs = [param(d, Stride.ZERO, out=True, band_only=True) for d in ("f8", "i8")]
+    flags = (Flag(0, FlagKind.INVALID, value.isnan() & (pool.load("f8", 0) > 1.0)),)
+    along = Stride.UNIT if fields.get("vector_band") else Stride.ZERO
+    outputs = [param(d, along, out=True, band_only=True) for d in ("f8", "i8")]
     return kernel(
         [param("f8"), param("f8"), *outputs],
         [Leaf(False, folds, (guard,), flags), Leaf(True, stores)],
-        rows=(RowParam("f8"), RowParam("i8")), split=split, slots=1,
+        rows=(RowParam("f8"), RowParam("i8")), slots=1, **fields,
     )  # fmt: skip
+
+
+def bad_places(n):
+    values = [
+        (v, at) for v in (INF, -INF, NAN) for at in sorted({0, n // 2, min(n, 512) - 1, n - 1})
+    ]
+    return [(1.0, 0), *values]
 
 
 @pytest.mark.parametrize("split", [False, True])
 def test_folds_of_what_is_not_finite(machine, split) -> None:
-    made = largest_kernel(split)
+    made = largest_kernel(split=split)
     leaf = made.leaves[0]
     assert [fold.index for fold in rare_folds(leaf)] == [1]
     assert [effect.index for effect in as_a_rule(leaf).effects] == [0]
     compiled = compile_kernel(made, machine)
+    ones = [np.zeros(1, dtype) for dtype in ("f8", "i8")]
     for n in (1, 31, 100, 1300):
-        for value, at in [(1.0, 0)] + [
-            (v, a) for v in (INF, -INF, NAN) for a in (0, n // 2, n - 1)
-        ]:
+        for value, at in bad_places(n):
             x, y = np.linspace(1.0, 2.0, n), np.full(n, 1.5)
             x[at] = value
-            out = [
-                np.lib.stride_tricks.as_strided(np.zeros(1, d), (n,), (0,)) for d in ("f8", "i8")
-            ]
+            y[-1 - at] = 0.0 if value else 1.0
+            out = [np.lib.stride_tricks.as_strided(one, (n,), (0,)) for one in ones]
             check(machine, made, (n,), [x, y, *out], compiled=compiled)
+
+
+@pytest.mark.parametrize("vector_band", [False, True])
+def test_folds_of_rows_and_columns(machine, vector_band) -> None:
+    made = largest_kernel(band_rank=1, vector_band=vector_band)
+    compiled = compile_kernel(made, machine)
+    for points, n in ((1, 3), (3, 40), (70, 33), (2, 1100)):
+        for value, at in bad_places(n):
+            shape = (n, points) if vector_band else (points, n)
+            x = np.linspace(1.0, 2.0, n * points).reshape(shape)
+            y = np.full(shape, 1.5)
+            if vector_band:
+                x, y = x.T, y.T
+            x[points // 2, at] = value
+            y[points // 2, -1 - at] = 0.0
+            out = [np.lib.stride_tricks.as_strided(np.zeros(points, d), (points, n), (8, 0))
+                   for d in ("f8", "i8")]  # fmt: skip
+            check(machine, made, (points, n), [x, y, *out], compiled=compiled)
+
+
+def test_what_sums_tell_of_is_not_looked_at_before() -> None:
+    leaf = largest_kernel().leaves[0]
+    first, again = looked_back_at(leaf)
+    assert again is not None and not first.guards and not first.flags
+    assert ([e.index for e in first.effects], [e.index for e in again.effects]) == ([0], [1])
+    assert again.guards == leaf.guards and again.flags == leaf.flags
+    pool = Pool()
+    value = pool.load("f8", 0) * 2.0
+    folds = Reduce(0, Fold.SUM, value), Store(0, value)  # which overwrites what it reads
+    leaf = Leaf(False, folds, (value.nonfinite(),), (Flag(0, FlagKind.OVER, value.isnan()),))
+    assert looked_back_at(leaf) == (leaf, None)
 
 
 def rounds(pool, dtype, n):

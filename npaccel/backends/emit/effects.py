@@ -67,6 +67,17 @@ class Effects:
         self._scratch = frame.scratch_bases(width if self.banded else 1)
         self._carries: dict[Expr, Variable] = {}  # per SCAN the result so far
         self.ordinals = {id(e): k for k, e in enumerate(reductions_of(frame.kernel))}
+        self._parts: list[tuple[Leaf, Leaf]] = []
+
+    def part_of(self, whole: Leaf, part: Leaf) -> Leaf:
+        """`part`, known as one of a leaf of the kernel."""
+        self._parts.append((part, whole))
+        return part
+
+    def number(self, leaf: Leaf) -> int:
+        """Of the kernel's leaves the one that this is, or is a part of."""
+        whole = next((whole for part, whole in self._parts if part is leaf), leaf)
+        return next(k for k, other in enumerate(self.kernel.leaves) if other is whole)
 
     def scope(self, flat: Name, at: Sequence[Name]) -> Scope:
         """The band point with these coordinates."""
@@ -249,7 +260,7 @@ class Effects:
         self, leaf: Leaf, scopes: Sequence[Scope], every: Sequence[Values], masks: Sequence[Name]
     ) -> AbstractContextManager[None]:
         """Before the leaf's stores, so that masks may load what those overwrite."""
-        if not leaf.flags:
+        if not leaf.flags and not rare_folds(leaf):
             return nullcontext()
         for effect in as_a_rule(leaf).effects if masks else ():
             for values in every:
@@ -291,7 +302,7 @@ class Effects:
         arrays = sorted({int(str(n.attr)) for n in nodes if n.op in (Core.LOAD, Core.GATHER)})
         rows = sorted({int(str(n.attr)) for n in nodes if n.op is Core.ROW})
         lanes = min(width, register_lanes(leaf, b.machine))
-        ordinal = next(k for k, other in enumerate(self.kernel.leaves) if other is leaf)
+        ordinal = self.number(leaf)
         some = scope.lanes is not None or not has_plain_tail(self.kernel, leaf, b.machine)
         name = f"{ordinal}_{lanes}_{int(some)}"
 

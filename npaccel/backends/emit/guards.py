@@ -8,7 +8,9 @@ Where selects come between, an infinity may be selected away, so many values hav
 are looked at, more strictly: as long as those are small, none of the others can be infinite. Their
 squares are added up. If one is large, the guards as they are decide, in a function of its own.
 
-A fold of what only elements have where a guard is true is taken where one is (`as_a_rule`).
+A fold of what only elements have where a guard is true is taken where one is (`as_a_rule`). What a
+sum takes in has no guard of its own: if it is not finite the sum is not, so that is looked at once
+per block, and if need be the block is gone through again (`looked_back_at`).
 """
 
 from __future__ import annotations
@@ -21,10 +23,19 @@ from npaccel.backends.emit.bounds import SMALL, is_fixed, small_ones
 from npaccel.backends.emit.builder import Builder, Name, Value
 from npaccel.backends.emit.scalars import convert
 from npaccel.backends.layout import identity_value, is_ordered
-from npaccel.ir.nodes import Leaf, Reduce
-from npaccel.ir.scalar import Core, Expr
+from npaccel.ir.nodes import Effect, Leaf, Reduce, StoreScratch
+from npaccel.ir.scalar import Core, Expr, topological
 
-__all__ = ["Watch", "Watched", "as_a_rule", "finite", "rare_folds", "square_sums", "watched"]
+__all__ = [
+    "Watch",
+    "Watched",
+    "as_a_rule",
+    "finite",
+    "looked_back_at",
+    "rare_folds",
+    "square_sums",
+    "watched",
+]
 
 INF = float("inf")
 
@@ -87,7 +98,7 @@ def rare_folds(leaf: Leaf) -> list[Reduce]:
 
 def _is_rare(effect: Reduce, leaf: Leaf) -> bool:
     value = effect.value
-    if value.op is not Core.SELECT or is_ordered(effect) or not leaf.flags:
+    if value.op is not Core.SELECT or is_ordered(effect) or effect.mask is not None:
         return False
     condition, _, other = value.args
     none = identity_value(effect.fold, value.dtype)
@@ -99,6 +110,30 @@ def as_a_rule(leaf: Leaf) -> Leaf:
     rare = {id(effect) for effect in rare_folds(leaf)}
     effects = tuple(effect for effect in leaf.effects if id(effect) not in rare)
     return replace(leaf, effects=effects)
+
+
+def looked_back_at(leaf: Leaf) -> tuple[Leaf, Leaf | None]:
+    """A leaf without what its sums tell of; and what to do again where they do.
+
+    Only where the leaf overwrites nothing that it reads.
+    """
+    sums = [e for e in leaf.effects if isinstance(e, Reduce) and is_ordered(e) and e.mask is None]
+    told = {e.value.nonfinite() for e in sums if e.value.dtype[0] == "f"}
+    guards = tuple(guard for guard in leaf.guards if guard in told)
+    if not guards or any(_overwrites(effect, leaf) for effect in leaf.effects):
+        return leaf, None
+    rare = rare_folds(leaf)
+    again = replace(leaf, effects=tuple(e for e in rare if e.value.args[0] in told), guards=guards)
+    others = tuple(guard for guard in leaf.guards if guard not in told)
+    effects = tuple(e for e in leaf.effects if not any(e is fold for fold in again.effects))
+    return replace(leaf, effects=effects, guards=others, flags=leaf.flags if others else ()), again
+
+
+def _overwrites(effect: Effect, leaf: Leaf) -> bool:
+    if isinstance(effect, StoreScratch):
+        read = (node for node in topological(leaf.all_roots) if node.op is Core.SCRATCH)
+        return any(node.attr == effect.index for node in read)
+    return not isinstance(effect, Reduce)
 
 
 def square_sums(b: Builder, leaves: Iterable[Leaf], scalars: Sequence[Value]) -> dict[str, Name]:

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from npaccel.backends.emit.access import Place, load, store
+from npaccel.backends.emit.body import when_any
 from npaccel.backends.emit.builder import Name, Value, Which
 from npaccel.backends.emit.effects import Effects, Reduction, Scope
 from npaccel.backends.emit.frame import Frame
+from npaccel.backends.emit.guards import looked_back_at
 from npaccel.backends.emit.reduce import Exact, Ordered, store_partial
 from npaccel.backends.emit.widths import (
     LINE_BYTES,
@@ -147,8 +149,10 @@ class LeafWriter(Effects):
             whole.begin()
         with self.b.when(self.b.less(*bounds)):
             hoisted = self.hoist(leaf, scope, width)
+            first, again = self.looked_back_at(leaf)
             with self._chunks(scope, bounds, reductions) as inside:
-                self._vectors(leaf, scope, width, inside, hoisted, reductions)
+                self._vectors(first, scope, width, inside, hoisted, reductions)
+                self.look_back(again, scope, width, inside, hoisted, reductions)
         for reduction in ordered:
             names = reduction.end_row()
             if row_parts:
@@ -157,6 +161,34 @@ class LeafWriter(Effects):
                 reduction.push_row(names)
         for whole in exact if row_parts else ():
             self.store_part(whole, whole.end(), scope, scope.row)
+
+    def looked_back_at(self, leaf: Leaf) -> tuple[Leaf, Leaf | None]:
+        """What runs always, and what to do again of a block whose sums are not finite."""
+        if self.frame.group is not None:
+            return leaf, None
+        first, again = looked_back_at(leaf)
+        if again is None:
+            return leaf, None
+        return self.part_of(leaf, first), self.part_of(leaf, again)
+
+    def look_back(
+        self,
+        again: Leaf | None,
+        scope: Scope,
+        width: int,
+        bounds: tuple[Name, Name, Name],
+        hoisted: Mapping[int, Value],
+        reductions: Mapping[int, Reduction],
+    ) -> None:
+        """At a block's end: do `again` what sums that are not finite ask for."""
+        if again is None:
+            return
+        ordered, _ = parted(reductions)
+        with when_any(self.b, scope.lanes, [mask for sum_ in ordered for mask in sum_.told()]):
+            if self.banded or width == 1:
+                self._vectors(again, scope, width, bounds, hoisted, reductions)
+            else:
+                self._masked(again, scope, width, bounds[:2], hoisted, reductions)
 
     @contextmanager
     def _chunks(
@@ -321,7 +353,7 @@ class LeafWriter(Effects):
         behind its arithmetic, and a row's first loop waits for memory, its later ones do not.
         """
         loops = [other for other in self.kernel.leaves if not other.row]
-        before = next(k for k, other in enumerate(loops) if other is leaf)
+        before = sum(not other.row for other in self.kernel.leaves[: self.number(leaf)])
         if node_count(leaf) > TINY_BODY:
             written = {e.array for e in leaf.effects if isinstance(e, Store)}
             needed = {*self._read_along(leaf), *self._along_rows(written)}

@@ -21,6 +21,7 @@ from npaccel.backends.emit.combine import Combiner
 from npaccel.backends.emit.groups import Group
 from npaccel.backends.layout import LANES
 from npaccel.ir.nodes import Reduce
+from npaccel.ir.scalar import Core
 
 __all__ = ["ROW_LEVELS", "Counter", "Exact", "Ordered", "load_partial", "store_partial"]
 
@@ -211,6 +212,16 @@ class Ordered:
         old = [b.get(place, at) for place in places]
         for place, name in zip(places, self.combiner.take(old, value, active, None), strict=True):
             b.set(place, name, at)
+
+    def told(self) -> list[Name]:
+        """In which lanes, of each vector, what the block has so far is not finite."""
+        b, masks = self._b, list[Name]()
+        for j in range(self._vectors):
+            for variable in self._lanes:
+                x = b.get(variable, b.n(j) if self._vectors > 1 else None)
+                zero = b.instruction(Core.MUL, (x, b.constant(x.dtype, 0.0, x.width)))
+                masks.append(b.compare(Core.NE, zero, zero))
+        return masks
 
     def end_block(self) -> None:
         self._blocks.push(lambda j: [self._b.get(variable, j) for variable in self._lanes])

@@ -131,9 +131,12 @@ class TileWriter(LeafWriter):
             for whole in exact:
                 whole.resume()
             hoisted = self.hoist(leaf, there, self.width)
+            first, again = self.looked_back_at(leaf)
             with b.count(*bounds) as i:
                 self._fetch_ahead(leaf, there, i)
-                self.effects(leaf, [self.at(there, i)], self.width, hoisted, reductions)
+                self.effects(first, [self.at(there, i)], self.width, hoisted, reductions)
+            span = *bounds, b.n(1)
+            self.look_back(again, there, self.width, span, hoisted, reductions)
             for reduction in ordered:
                 reduction.end_block()
             for whole in exact:

@@ -454,15 +454,16 @@ class Execution:
             guards.extend(guard for guard in dict.fromkeys(wanted) if guard not in guards)
 
     def _take_rarely(self) -> None:
-        """Have the largest of what is watched taken of elements that are not finite only."""
+        """Have the largest taken of elements that are not finite only, of which a guard tells."""
         for row, (time, value) in self._largest.items():
             moment, guard = self.moment(time), _nonfinite(value)
-            if guard in moment.guards:
-                at = next(k for k, r in enumerate(moment.reduces) if r.index == row.attr)
-                effect = moment.reduces[at]
+            if guard not in moment.guards:
+                moment.guards.append(guard)
+            at = next(k for k, effect in enumerate(moment.reduces) if effect.index == row.attr)
+            effect = moment.reduces[at]
+            if effect.mask is None:
                 lowest = -(1 << (8 * item_size(effect.value.dtype) - 1))
-                chosen = guard.select(effect.value, lowest)
-                moment.reduces[at] = replace(effect, value=chosen)
+                moment.reduces[at] = replace(effect, value=guard.select(effect.value, lowest))
 
 
 _INFINITY = {"i2": 0x7C00, "i4": 0x7F800000, "i8": 0x7FF0000000000000}
@@ -471,8 +472,7 @@ _INFINITY = {"i2": 0x7C00, "i4": 0x7F800000, "i8": 0x7FF0000000000000}
 # A sum overflows if its result is infinite though no element was, and is invalid if it is NaN
 # though no element was. Both are told from one more fold: the largest absolute value, taken as
 # an integer (which orders floats of one sign, infinity above all numbers and NaN above infinity).
-# Finite ones make no difference; so where elements have a guard, only the others are taken, and the
-# emitter takes none as long as no guard is true.
+# Finite ones make no difference, so only the others are taken: none as long as no guard is true.
 
 
 # Note [Gather]
