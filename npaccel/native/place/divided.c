@@ -4,9 +4,9 @@
  *
  * Each takes a part from its end of the outermost axis, as often as it has done one: half of what
  * would be its share of what is left, by the speeds of both, so that parts become smaller towards
- * the middle; and none that the other side would have done sooner. A thread of the step's drives
- * the device; the host's threads are driven from here. Which side did what decides no bit, since a
- * part is a range of tasks (parts.c).
+ * the middle; and none that the other side would have done sooner, if the device is as late as it
+ * was before. A thread of the step's drives the device; the host's threads are driven from here.
+ * Which side did what decides no bit, since a part is a range of tasks (parts.c).
  *
  * Where the device has memory of its own, what a part uses moves there and back, which counts as
  * its time. Steps whose data live there are not divided, nor those of which a part would bring home
@@ -35,6 +35,8 @@ typedef struct {
     int64_t done[SIDES], ns[SIDES]; /* units, and what they took */
     int64_t until[SIDES];           /* when it will have done its part; 0: nobody knows */
     double known[SIDES];            /* units a nanosecond, from earlier runs; 0: unknown */
+    bool declined[SIDES];           /* it left what there was to the other one */
+    double late;                    /* nanoseconds that a part of the device's has taken too long */
     /* The device's: the part at hand, which is the host's if error is not 0; whether its results
      * may have come home in part. */
     int64_t part_low, part_high;
@@ -68,8 +70,8 @@ static int64_t part_for(const divided *x, enum side side, int64_t now)
     double share = theirs > 0 ? mine / (mine + theirs) : 0.5, half = (double)left * share / 2;
     int64_t n = clamped(half > mine * LEAST_NS ? half : mine * LEAST_NS, most);
     double busy = x->until[other] > now ? (double)(x->until[other] - now) : 0;
-    bool sooner = theirs > 0 && (x->until[other] != 0 || x->done[other] == 0) &&
-                  (double)n / mine > busy + (double)left / theirs;
+    double takes = (double)n / mine + (side == THERE ? x->late : 0);
+    bool sooner = theirs > 0 && !x->declined[other] && takes > busy + (double)left / theirs;
     return sooner ? 0 : n;
 }
 
@@ -80,6 +82,7 @@ static bool take(divided *x, enum side side, int64_t *low, int64_t *high)
     *low = side == HERE ? x->low : x->high - n, *high = *low + n;
     *(side == HERE ? &x->low : &x->high) = side == HERE ? *high : *low;
     double speed = speed_of(x, side);
+    x->declined[side] = n == 0;
     x->until[side] = n > 0 && speed > 0 ? now + (int64_t)((double)n / speed) : 0;
     pthread_mutex_unlock(&x->lock);
     return n > 0;
@@ -88,7 +91,10 @@ static bool take(divided *x, enum side side, int64_t *low, int64_t *high)
 static void note(divided *x, enum side side, int64_t units, int64_t began)
 {
     pthread_mutex_lock(&x->lock);
-    x->done[side] += units, x->ns[side] += npa_clock_ns() - began + 1;
+    int64_t took = npa_clock_ns() - began + 1;
+    double speed = speed_of(x, side), late = (double)took - (double)units / speed;
+    x->late = side == THERE && speed > 0 && late > x->late ? late : x->late;
+    x->done[side] += units, x->ns[side] += took;
     pthread_mutex_unlock(&x->lock);
 }
 
@@ -221,6 +227,7 @@ static bool recall(divided *x, const npa_shares *shares)
 {
     bool anew = (shares->runs & (shares->runs - 1)) == 0;
     double both = shares->speeds[HERE] + shares->speeds[THERE];
+    x->late = anew ? 0 : shares->late / 2;
     for (int side = 0; side < SIDES; side++) {
         x->known[side] = anew ? 0 : shares->speeds[side] * (double)x->units;
     }
@@ -234,7 +241,7 @@ static void keep(const divided *x, npa_shares *shares)
             shares->speeds[side] = speed_of(x, side) / (double)x->units;
         }
     }
-    shares->runs++;
+    shares->runs++, shares->late = x->late;
     shares->there = (double)x->done[THERE] / (double)x->units;
 }
 

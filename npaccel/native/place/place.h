@@ -162,8 +162,8 @@ bool npa_writes_over(const npa_queue *q, const npa_access *accesses, int n);
 
 extern bool npa_divide; /* a setting: steps are divided between their device and the host */
 /* Of a step: how often it was divided, what of it the device did then, from 0 to 1; what each does,
- * host and device, in parts of the whole a nanosecond. */
-typedef struct { uint64_t runs; double there, speeds[2]; } npa_shares;
+ * host and device, in parts of the whole a nanosecond; how late the device was. */
+typedef struct { uint64_t runs; double there, speeds[2], late; } npa_shares;
 /* A step on both sides. HOST_MUST: it is not divided, and nothing was done. */
 enum npa_ran npa_divided_run(npa_device *d, const npa_launch *l, npa_tiling may,
                              npa_run_here *here, void *context, npa_shares *shares);
