@@ -67,7 +67,8 @@ static int64_t part_for(const divided *x, enum side side, int64_t now)
     if (mine <= 0) {
         return clamped((double)x->units / PROBES, most);
     }
-    double share = theirs > 0 ? mine / (mine + theirs) : 0.5, half = (double)left * share / 2;
+    double share = theirs > 0 ? mine / (mine + theirs) : 0.5;
+    double half = (double)left * (x->declined[other] ? 1 : share / 2);
     int64_t n = clamped(half > mine * LEAST_NS ? half : mine * LEAST_NS, most);
     double busy = x->until[other] > now ? (double)(x->until[other] - now) : 0;
     double takes = (double)n / mine + (side == THERE ? x->late : 0);
