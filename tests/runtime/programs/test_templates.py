@@ -151,7 +151,7 @@ def test_it_does_not_fit_where_stores_go_past_the_cache() -> None:
     kept = record(1000)
     planned, _, small = planned_here(Limits())
     npaccel.evaluate(kept)
-    kept = record(1 << 20)
+    kept = record(1 << 21)
     afresh, layout, large = planned_here(Limits())
     pending = _native.pending()
     assert filled(small, pending) is None and filled(large, pending) == layout
