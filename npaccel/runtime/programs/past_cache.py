@@ -26,16 +26,17 @@ LINE_BYTES: Final = 64
 def _stream_bytes() -> int:
     """Results of which more than this is written at once are not found in the last cache.
 
-    Three eighths of it, if that lies between 4 and 12 MiB: elsewhere nothing was measured. In 32
-    MiB (Zen 4) a chain of maps over 5 to 10 MB takes 2.6 to 2.1 times as long if its results go
-    past the cache, over 12 MB 1.3 times, over 24 MB as long, over 32 MB 0.8 times.
+    A quarter of it, if that lies between 4 and 8 MiB: elsewhere nothing was measured. With 32 MiB
+    (Zen 4) a chain of maps over 6 or 10 MB takes 2.2 or 1.5 times as long if its results go past
+    the cache; beside jobs that use the cache, too, over 8 MB as long, over 11 MB 0.7 to 0.9 times;
+    over 16 MB as long.
     """
     try:
         size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text("ascii").strip()
         last = int(size.removesuffix("K")) << 10
     except (OSError, ValueError):
         last = 0
-    return max(4 << 20, min(12 << 20, last * 3 // 8))
+    return max(4 << 20, min(8 << 20, last // 4))
 
 
 STREAM_BYTES: Final = _stream_bytes()
