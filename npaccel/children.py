@@ -10,11 +10,10 @@ Knows how multiprocessing prepares a child. Must not know what is recorded.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from npaccel import api
+from npaccel import api, system
 from npaccel.blocks import Accelerate
 from npaccel.errors import NpaccelError
 from npaccel.later import when_imported
@@ -59,7 +58,7 @@ class Opening:
         self._options = options
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return exec, (OPENING, {"path": sys.path.copy(), "options": self._options})
+        return exec, (OPENING, {"path": system.module_path(), "options": self._options})
 
 
 def _sends(opening: Opening, module: Any) -> None:

@@ -22,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["Once", "later", "stand_in", "when_imported"]
+__all__ = ["Once", "is_later", "later", "stand_in", "when_imported"]
 
 Object = TypeVar("Object")
 
@@ -39,6 +39,11 @@ class _Later(ModuleType):
 def later(name: str) -> ModuleType:
     """The module `name`, loaded at the first use of what it defines."""
     return _Later(name)
+
+
+def is_later(value: object) -> bool:
+    """Whether it stands for a module."""
+    return isinstance(value, _Later)
 
 
 class Once(Generic[Object]):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
-from npaccel import api, children, reports, this_process
+from npaccel import api, children, reports, shadowed, this_process
 from npaccel.errors import ConfigError, NpaccelError
 from npaccel.later import later
 
@@ -292,8 +292,9 @@ def _take_place(options: Options, path: str) -> types.ModuleType:
     # In the place of the command's own folder, if it has one; collections are found in any case.
     place = slice(0, 0 if sys.flags.safe_path else 1)
     if _is_collection(options, path):
-        sys.path[place] = [path]
-    elif not sys.flags.safe_path:
+        first = path
+    if first == path or not sys.flags.safe_path:
+        shadowed.load_before(first)
         sys.path[place] = [first]
     # The module that was there is what runs this function: it must not die.
     vars(main)["__npaccel_command__"] = sys.modules["__main__"]

@@ -14,6 +14,7 @@ in hand. `before` hooks run in the order opposite to their making, so this modul
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
@@ -36,6 +37,7 @@ __all__ = [
     "idle",
     "lock",
     "mapped_file",
+    "module_path",
     "nice",
     "processor",
     "processor_features",
@@ -155,6 +157,17 @@ class Descriptor:
         if self.number >= 0:
             os.close(self._number)
         self._file = None
+
+
+def module_path() -> list[str]:
+    """Where modules are, the program's folder last: other processes of ours want Python's `queue`,
+    not the program's."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    own = {"", os.path.dirname(os.path.realpath(file)) if file else ""}
+    with suppress(OSError):  # it was removed
+        own.add(os.getcwd())
+    path = [str(entry) for entry in sys.path]
+    return [entry for entry in path if entry not in own] + [entry for entry in path if entry in own]
 
 
 def mapped_file(pattern: bytes) -> str:

@@ -71,11 +71,13 @@ ALLOWED = {
     "blocks": {"_native", "config", "dispatch", "engines", "errors"},
     "engines": set(),
     "macros": {"_native", "config", "errors", "runtime"},
-    "children": {"api", "blocks", "errors", "runtime"},
+    "children": {"api", "blocks", "errors", "runtime", "system"},
     "bisecting": {"config", "errors", "launch"},
     "cli": {"bisecting", "commands", "errors", "launch"},
     "commands": {"", "demo", "errors", "caches.store", "observe", "system"},
-    "launch": {"api", "children", "cluster", "errors", "observe", "reports", "this_process"},
+    "launch": {"api", "children", "cluster", "errors", "observe", "reports"}
+    | {"shadowed", "this_process"},
+    "shadowed": set(),
     "demo": {"errors"},
     "__main__": {"cli"},
 }

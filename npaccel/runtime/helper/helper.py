@@ -186,7 +186,7 @@ class Helper:
         cpu, vector_bytes = _native.cpu()
         lent = str(int(_native.threads() > 1))  # see _lend
         facts = [FOLDER, cpu, str(vector_bytes), lent, np.__version__]
-        arguments = [sys.executable, "-I", SCRIPT, *facts, *map(str, sys.path)]
+        arguments = [sys.executable, "-I", SCRIPT, *facts, *system.module_path()]
         try:
             sys.audit("os.posix_spawn", sys.executable, arguments, None)
             texts = tuple(map(os.fsencode, arguments))
