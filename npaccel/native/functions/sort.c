@@ -14,7 +14,8 @@ enum {
     LEAST = 1 << 12,
     SHARED = 1 << 15,
     MOST_CHUNKS = 8,
-    TRIED = 1 << 13
+    TRIED = 1 << 13,
+    COUNTS = (64 + DIGIT - 1) / DIGIT * BUCKETS /* of the longest keys: too many for a stack */
 };
 static const size_t KEPT_BYTES = (size_t)64 << 20;
 
@@ -44,12 +45,11 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
         }                                                                                          \
     }                                                                                              \
     /* Sorts keys; `other` has room for as many. From the lowest digit on; passes keep order. */   \
-    static void radix_##K(K *a, K *other, npy_intp n)                                              \
+    static void radix_##K(K *a, K *other, npy_intp n, npy_intp (*counts)[BUCKETS])                 \
     {                                                                                              \
         enum { PASSES = (BITS + DIGIT - 1) / DIGIT };                                              \
-        npy_intp counts[PASSES][BUCKETS];                                                          \
         K *from = a, *to = other;                                                                  \
-        memset(counts, 0, sizeof counts);                                                          \
+        memset(counts, 0, PASSES * sizeof *counts);                                                \
         for (npy_intp i = 0; i < n; i++) {                                                         \
             for (int p = 0; p < PASSES; p++) {                                                     \
                 counts[p][a[i] >> (p * DIGIT) & (BUCKETS - 1)]++;                                  \
@@ -106,7 +106,7 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
         npy_intp low = s->n * task / s->tasks, high = s->n * (task + 1) / s->tasks;                \
         if (step == CHUNK) {                                                                       \
             to_keys_##K(from + low, high - low, s->real, sign);                                    \
-            radix_##K(from + low, to + low, high - low);                                           \
+            radix_##K(from + low, to + low, high - low, s->counts + task * (COUNTS / BUCKETS));    \
         } else if (step == SHOW) {                                                                 \
             to_values_##K(from + low, to + low, high - low, s->real, sign);                        \
         } else { /* two neighbours of `width` chunks, of which this is one of the parts */         \
@@ -125,6 +125,7 @@ enum step { CHUNK, MERGE, SHOW };
 
 typedef struct {
     void *from, *to;
+    npy_intp (*counts)[BUCKETS]; /* COUNTS for each task */
     npy_intp n;
     int64_t tasks, width;
     bool real, is_signed;
@@ -148,13 +149,17 @@ static void run(void *context, int64_t task, int worker)
 
 /* ---------------------------------------------------------------------------------- all threads */
 
-static void sort_all(void *data, void *other, npy_intp n, int bytes, bool real, bool is_signed)
+/* counts: as many as there may be tasks, behind which `other` lies, with room for as much as
+ * `data`. */
+static void sort_all(void *data, npy_intp (*counts)[BUCKETS], npy_intp n, int bytes, bool real,
+                     bool is_signed)
 {
+    void *other = counts + MOST_CHUNKS * (COUNTS / BUCKETS);
     int64_t chunks = 1;
     while (chunks * 2 <= npa_pool_size() && chunks < MOST_CHUNKS && n >= SHARED) {
         chunks *= 2;
     }
-    job s = {data, other, n, chunks, 1, real, is_signed, bytes, CHUNK};
+    job s = {data, other, counts, n, chunks, 1, real, is_signed, bytes, CHUNK};
     npa_pool_run(run, &s, chunks, NULL);
     for (s.step = MERGE; s.width < chunks; s.width *= 2) {
         npa_pool_run(run, &s, chunks, NULL);
@@ -238,7 +243,7 @@ static bool pays(PyArrayObject *a)
     int *answer = &known[PyArray_ISINTEGER(a)];
     PyArray_SortFunc *theirs = PyDataType_GetArrFuncs(PyArray_DESCR(a))->sort[NPY_QUICKSORT];
     if (*answer == 0 && theirs != NULL && PyArray_ITEMSIZE(a) == 8) {
-        uint64_t *mine = malloc(3 * TRIED * sizeof *mine), x = 88172645463325252u;
+        uint64_t *mine = malloc((3 * TRIED + COUNTS) * sizeof *mine), x = 88172645463325252u;
         for (int i = 0; mine != NULL && i < TRIED; i++) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
             double value = (double)(int64_t)x;
@@ -250,7 +255,7 @@ static bool pays(PyArrayObject *a)
         memcpy(mine + TRIED, mine, TRIED * sizeof *mine);
         double begin = npa_seconds();
         to_keys_uint64_t(mine, TRIED, true, (uint64_t)1 << 63);
-        radix_uint64_t(mine, mine + 2 * TRIED, TRIED);
+        radix_uint64_t(mine, mine + 2 * TRIED, TRIED, (void *)(mine + 3 * TRIED));
         double middle = npa_seconds();
         theirs(mine + TRIED, TRIED, a);
         *answer = npa_seconds() - middle > middle - begin ? 1 : 2;
@@ -308,11 +313,12 @@ PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t
         (real && !is_plain(PyArray_DATA(a), PyArray_SIZE(a), bytes))) {
         return NULL;
     }
-    void *other = reserve((size_t)PyArray_NBYTES(a));
-    if (other == NULL) {
+    npy_intp(*counts)[BUCKETS] =
+        reserve(MOST_CHUNKS * COUNTS * sizeof **counts + (size_t)PyArray_NBYTES(a));
+    if (counts == NULL) {
         return NULL;
     }
-    sort_all(PyArray_DATA(a), other, PyArray_SIZE(a), bytes, real, !PyTypeNum_ISUNSIGNED(type));
+    sort_all(PyArray_DATA(a), counts, PyArray_SIZE(a), bytes, real, !PyTypeNum_ISUNSIGNED(type));
     give_back();
     return Py_NewRef(Py_None);
 }

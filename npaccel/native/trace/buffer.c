@@ -271,6 +271,8 @@ static void note_room(bool there)
     next_skip = next_skip < MOST_SKIPPED ? 2 * next_skip : MOST_SKIPPED;
 }
 
+enum { TRACE_DOMAIN = 389047 }; /* np.lib.tracemalloc_domain, of all versions */
+
 /* A new Array over a range without content. NULL without error set: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides)
@@ -313,6 +315,8 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     }
     ((PyArrayObject_fields *)array)->mem_handler = Py_NewRef(mem_handler);
     PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
+    /* For tracemalloc, as NumPy does; it takes it back where it frees */
+    PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)range->home, bytes);
     return array;
 }
 

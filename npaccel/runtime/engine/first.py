@@ -26,6 +26,7 @@ LOADING_S = 0.05
 # Code for what ran could save a good part of the time, if it took so much of it since it began.
 PART = 0.25
 REASON = "running block by block until it has run long enough for planning to pay"
+UNLOADED = "running block by block: what plans it could not be loaded ({})"
 HOSTS = ("auto", "llvm")
 
 
@@ -50,7 +51,7 @@ class FirstRuns:
         return getattr(self._engine(), name)
 
     def __call__(self, pending: _native.Pending) -> _native.Program:
-        return self._early(pending) or self._engine()(pending)
+        return self._asked(pending, touched=False)
 
     def failed(
         self,
@@ -69,16 +70,33 @@ class FirstRuns:
 
     def touched(self, pending: _native.Pending) -> _native.Program:
         """What a touch ran: so does the next one."""
-        return self._early(pending) or self._engine().touched(pending)
+        return self._asked(pending, touched=True)
+
+    def _asked(self, pending: _native.Pending, *, touched: bool) -> _native.Program:
+        try:
+            early = self._early(pending)
+            if early is not None:
+                return early
+            engine = self._engine()
+            return engine.touched(pending) if touched else engine(pending)
+        except (ImportError, OSError) as error:
+            # A module can't be loaded now, as where no descriptors are left: NumPy needs none.
+            return self._at_once(pending, UNLOADED.format(error))
+
+    @staticmethod
+    def _at_once(pending: _native.Pending, reason: str) -> _native.Program:
+        """A program that runs block by block until it has taken as long as loading the engine."""
+        program = _native.Program(None, 0, None, "")
+        program.info = reason
+        program.review(1, LOADING_S)
+        _native.plans()[pending.key] = program
+        return program
 
     def _early(self, pending: _native.Pending) -> _native.Program | None:
         if self._engine.made is None and self._waits():
             self._begun = self._begun or time.monotonic()
-            program = _native.Program(None, 0, None, "")
-            program.info = REASON
+            program = self._at_once(pending, REASON)
             self._programs.append((pending, program))
-            program.review(1, LOADING_S)
-            _native.plans()[pending.key] = program
             return program
         if self._programs:
             self._forget()  # the engine is asked about them

@@ -58,3 +58,42 @@ def test_a_longer_one_makes_one(tmp_path: Path) -> None:
 def test_settings_that_ask_for_it(tmp_path: Path, setting: str) -> None:
     name, _, value = setting.partition("=")
     assert run(tmp_path, 60.0, **{name: value})[0] == "True"
+
+
+NO_FILES = """
+import resource
+import numpy as np
+import npaccel
+from npaccel.runtime.engine import first
+first.LOADING_S = 0.0
+x = np.linspace(0.1, 1.0, 200_000)
+want = np.sqrt(x) * 2.0
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+with npaccel.accelerate():
+    assert np.array_equal(np.sqrt(x) * 2.0, want)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    for k in range(100):
+        y = np.sqrt(x) * 2.0 + k
+        assert y[7] == want[7] + k
+    told = npaccel._native.plans()
+    print(any("could not be loaded" in program.info for program in told.values()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    from npaccel import this_process
+    for k in range(100):
+        assert np.array_equal(np.sqrt(x) * 2.0, want)
+print(this_process.make_engine.made is not None)
+"""
+
+
+def test_where_no_descriptors_are_left_nothing_is_loaded(tmp_path: Path) -> None:
+    """Loading the engine opens files; an operation of NumPy's opens none, so none fails."""
+    environment = {"NPACCEL_TIERING": "adaptive", "NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_FILES],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.split() == ["True", "True"], done.stderr

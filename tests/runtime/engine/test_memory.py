@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -132,3 +133,54 @@ def test_inputs_of_what_a_touch_evaluated_die_with_their_last_name(deferred) -> 
         if alive() is not None:
             time.sleep(0.001)
     assert alive() is None
+
+
+def test_tracemalloc_hears_of_arrays_as_of_numpys() -> None:
+    least = 1 << 21
+
+    def large() -> list[int]:
+        snapshot = tracemalloc.take_snapshot()
+        own = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+        return [t.size for t in snapshot.filter_traces([own]).traces if t.size >= least]
+
+    def traced() -> list[list[int]]:
+        tracemalloc.start()
+        x = np.zeros(least // 8)
+        y = np.sin(x + 1.0) + x.copy()
+        seen = [large()]
+        del x, y
+        seen.append(large())
+        tracemalloc.stop()
+        return seen
+
+    expected = traced()
+    with npaccel.accelerate():
+        assert traced() == expected == [[least, least], []]
+
+
+@pytest.mark.pending
+def test_a_thread_may_have_a_small_stack() -> None:
+    """128 KiB, of which libraries take 46 for each thread."""
+    work = """
+import threading
+import numpy as np
+import npaccel
+def work():
+    rng = np.random.default_rng(0)
+    x, i, m = rng.random(300_000), rng.integers(0, 9000, 50_000), rng.random((300, 300))
+    with npaccel.accelerate():
+        for dtype in ("f8", "f4", "i8", "i4", "u1"):
+            np.sort((x * 100).astype(dtype))
+        np.median(x), np.argsort(x), np.unique(i), np.bincount(i), np.histogram(x, 20)
+        x[i].sum(), x[x > 0.5].sum(), np.nonzero(m > 0.5), np.cumsum(x), m @ m, np.fft.fft2(m)
+        np.add.at(x, i, 1.0), np.searchsorted(x, x), rng.shuffle(x), rng.normal(size=90_000)
+        (i[:100] * 1.5, i[:2000] + x[:2000], np.isin(i, i[:50]), np.partition(x, 50), m.std(0))
+        done.append(float((np.sin(x) * x + 1.0).sum()))
+done = []
+threading.stack_size(128 << 10)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert done
+"""
+    subprocess.run([sys.executable, "-c", work], check=True, timeout=100)
