@@ -273,6 +273,14 @@ static void note_room(bool there)
 
 enum { TRACE_DOMAIN = 389047 }; /* np.lib.tracemalloc_domain, of all versions */
 
+/* Have the array own its memory, of which tracemalloc hears from us, and of its end from NumPy. */
+static void give_memory(PyArrayObject *a, size_t bytes)
+{
+    ((PyArrayObject_fields *)a)->mem_handler = Py_NewRef(mem_handler);
+    PyArray_ENABLEFLAGS(a, NPY_ARRAY_OWNDATA);
+    PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)PyArray_DATA(a), bytes);
+}
+
 /* A new Array over a range without content. NULL without error set: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides)
@@ -313,10 +321,7 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
         npa_unlock();
         return NULL;
     }
-    ((PyArrayObject_fields *)array)->mem_handler = Py_NewRef(mem_handler);
-    PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
-    /* For tracemalloc, as NumPy does; it takes it back where it frees */
-    PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)range->home, bytes);
+    give_memory((PyArrayObject *)array, bytes);
     return array;
 }
 
