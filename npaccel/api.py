@@ -454,7 +454,7 @@ def explain(
     found = found_hindrances(many=False)
     told = explanations.explain(x, engine, counts, homes.counts(), homes.seconds(), found)
     if graph is not None:
-        with open(graph, "w", encoding="utf-8") as file:
+        with open(graph, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(told.svg + "\n")
     return told
 

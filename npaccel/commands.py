@@ -99,7 +99,7 @@ def show_profile(options: argparse.Namespace, console: Console) -> int:
     written = {options.trace: profile_trace.trace, options.html: profile_page.page}
     for path, make in written.items():
         if path is not None:
-            Path(path).write_text(make(found), encoding="utf-8")
+            Path(path).write_text(make(found), encoding="utf-8", errors="backslashreplace")
             print(f"written to {path}")
     if options.json:
         print(profile_text.show_json(found))

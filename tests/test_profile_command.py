@@ -138,3 +138,19 @@ def test_options_of_both_commands() -> None:
     assert options.arguments == ["--out", "b"]
     with pytest.raises(ConfigError, match="npaccel run has no option --out"):
         parse(["--out=a", "a.py"])
+
+
+@pytest.mark.pending
+def test_names_that_are_no_text(where: Path) -> None:
+    """Of the folder and of the program: bytes that no encoding makes letters of."""
+    odd = Path(os.fsdecode(os.fsencode(where) + b"/\xe9"))
+    odd.mkdir()
+    name = os.fsdecode(b"p\xe9.py")
+    (odd / name).write_text(PROGRAM)
+    plain = subprocess.run([sys.executable, name], cwd=odd, capture_output=True, check=False)
+    done = run("profile", "--out=a", name, where=odd)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout.decode())
+    for form in ("--html", "--trace"):
+        shown = run("profile", "show", form, "page", "a", where=odd)
+        assert shown.returncode == 0, shown.stderr
+        assert r"p\udce9.py:6" in (odd / "page").read_text() or form == "--trace"

@@ -45,10 +45,11 @@ MOST_HITS = 1 << 24
 
 
 def digest(*parts: str | bytes) -> str:
-    """Hexadecimal name for an entry that depends on these; where one ends matters."""
+    """Hexadecimal name for an entry that depends on these; where one ends matters. Folders may have
+    names that are no text."""
     total = sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         total.update(len(data).to_bytes(8, "little"))
         total.update(data)
     return total.hexdigest()

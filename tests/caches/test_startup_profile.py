@@ -83,3 +83,11 @@ def test_a_damaged_entry_is_dropped(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     assert profiles_of(tmp_path).read() == StartupProfile()
     assert not path.exists()
+
+
+def test_a_folder_may_have_a_name_that_is_no_text(tmp_path: Path, monkeypatch) -> None:
+    odd = os.fsencode(tmp_path) + b"/\xe9"
+    os.mkdir(odd)
+    monkeypatch.chdir(os.fsdecode(odd))
+    profiles_of(tmp_path / "cache").keep(USED, ())
+    assert profiles_of(tmp_path / "cache").read() == StartupProfile(USED, ())

@@ -156,7 +156,7 @@ class Comparing:
             files |= self._sources(kernel, backend)
         paths = {os.path.join(folder, name): content for name, content in files.items()}
         for path, content in paths.items():
-            with open(path, "w", encoding="utf-8") as file:
+            with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(content)
         return tuple(paths)
 
