@@ -57,7 +57,7 @@ class Telling:
         import tempfile  # with what it imports in turn, a tenth of the time of our whole import
 
         with tempfile.NamedTemporaryFile(
-            "w", None, "utf-8", None, ".ir", "npaccel-", delete=False, errors="backslashreplace"
+            "w", -1, "utf-8", None, ".ir", "npaccel-", delete=False, errors="backslashreplace"
         ) as dump:
             dump.write(dumped)
         backend = str(error).partition(": ")[0]
