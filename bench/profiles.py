@@ -75,13 +75,16 @@ def measure(name: str, checkout: str, seconds: float, batches: int) -> dict[str,
         file = Path(folder) / "a"
         with npaccel.profile(file):
             call()  # its modules
-        for _ in range(batches):
-            plain.append(batch(call, times))
-            begin_s = time.process_time()
-            with npaccel.profile(file) as taken:
-                batch(call, times)
-            ours.append(time.process_time() - begin_s)
-            parts.append(parts_of(taken))
+        for turn in range(batches):
+            for profiled in (turn % 2 == 1, turn % 2 == 0):  # each is the first as often
+                if not profiled:
+                    plain.append(batch(call, times))
+                    continue
+                begin_s = time.process_time()
+                with npaccel.profile(file) as taken:
+                    batch(call, times)
+                ours.append(time.process_time() - begin_s)
+                parts.append(parts_of(taken))
         size = file.stat().st_size
     differences = [b / a - 1 for a, b in zip(plain, ours, strict=True)]
     found = {"cost": 100 * statistics.median(differences), "KiB": size / 1024}
