@@ -78,7 +78,7 @@ def largest_kernel(**fields):
     pool = Pool()
     value = pool.load("f8", 0) * pool.load("f8", 1)
     guard, none = value.nonfinite(), np.iinfo("i8").min
-    chosen = guard.select(abs(value).bitcast("i8"), int(none))
+    chosen = guard.select(value.bitcast("i8") & int(np.iinfo("i8").max), int(none))
     folds = (Reduce(0, Fold.SUM, value), Reduce(1, Fold.MAX, chosen))
     stores = (Store(2, pool.row("f8", 0)), Store(3, pool.row("i8", 1)))
     flags = (Flag(0, FlagKind.INVALID, value.isnan() & (pool.load("f8", 0) > 1.0)),)

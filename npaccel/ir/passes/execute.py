@@ -394,11 +394,13 @@ class Execution:
             return
         if FlagKind.OVER not in asked and FlagKind.INVALID not in asked:
             return
-        first, *rest = (abs(part) for part in _parts(value))
-        integer = f"i{item_size(first.dtype)}"
-        widest = first.bitcast(integer)
+        first, *rest = _parts(value)
+        size = item_size(first.dtype)
+        # Without the sign: not of abs(first), as a device may leave a NaN its own.
+        integer, unsigned = f"i{size}", (1 << (8 * size - 1)) - 1
+        widest = first.bitcast(integer) & unsigned
         for part in rest:
-            other = part.bitcast(integer)
+            other = part.bitcast(integer) & unsigned
             widest = (widest > other).select(widest, other)
         most = self.fold(inner.time, Fold.MAX, widest, inner.where)
         self._largest[most] = inner.time, value
