@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
-from npaccel import api, children, reports, shadowed, this_process
+from npaccel import api, children, reports, this_process
 from npaccel.errors import ConfigError, NpaccelError
 from npaccel.later import later
+from npaccel.runtime.process import shadowed
 
 if TYPE_CHECKING:
     from npaccel import cluster

@@ -35,6 +35,7 @@ __all__ = [
     "at_fork",
     "hold",
     "idle",
+    "last_cache_bytes",
     "lock",
     "mapped_file",
     "module_path",
@@ -49,6 +50,7 @@ __all__ = [
 PLAIN: Final[int] = (
     getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 )
+LAST_CACHE = "/sys/devices/system/cpu/cpu0/cache/index3/size"
 AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
 PROCESSOR, MAPPED = "/proc/cpuinfo", "/proc/self/maps"
 _locks: list[AbstractContextManager[Any]] = []
@@ -196,6 +198,15 @@ def processor() -> str:
 def processor_features() -> frozenset[str]:
     """The first one's, as Linux calls them; none where it does not tell."""
     return frozenset(_told("flags").split())
+
+
+def last_cache_bytes() -> int:
+    """The third-level cache's size; 0 where the system does not tell."""
+    try:
+        with open(LAST_CACHE, "rb") as file:
+            return int(file.read().strip().removesuffix(b"K")) << 10
+    except (OSError, ValueError):
+        return 0
 
 
 def _told(key: str) -> str:

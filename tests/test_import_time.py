@@ -32,7 +32,9 @@ START = frozenset(
     }
 )
 # And the command `npaccel run`.
-RUN = START | {f"npaccel.{name}" for name in ("children", "cli", "launch", "shadowed")}
+RUN = START | {
+    f"npaccel.{name}" for name in ("children", "cli", "launch", "runtime.process.shadowed")
+}
 # Of others, unless NumPy itself loads them.
 LATE = (
     *("llvmlite", "pyopencl", "rich", "cachetools", "platformdirs", "numba", "scipy"),

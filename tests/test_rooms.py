@@ -75,9 +75,8 @@ ALLOWED = {
     "bisecting": {"config", "errors", "launch"},
     "cli": {"bisecting", "commands", "errors", "launch"},
     "commands": {"", "demo", "errors", "caches.store", "observe", "system"},
-    "launch": {"api", "children", "cluster", "errors", "observe", "reports"}
-    | {"shadowed", "this_process"},
-    "shadowed": set(),
+    "launch": {"api", "children", "cluster", "errors", "observe", "reports", "runtime"}
+    | {"this_process"},
     "demo": {"errors"},
     "__main__": {"cli"},
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import MutableMapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from npaccel import system
 from npaccel.backends.layout import stores_freely
 from npaccel.ir.scalar import item_size
 from npaccel.later import later
@@ -31,12 +31,7 @@ def _stream_bytes() -> int:
     the cache; beside jobs that use the cache, too, over 8 MB as long, over 11 MB 0.7 to 0.9 times;
     over 16 MB as long.
     """
-    try:
-        size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text("ascii").strip()
-        last = int(size.removesuffix("K")) << 10
-    except (OSError, ValueError):
-        last = 0
-    return max(4 << 20, min(8 << 20, last // 4))
+    return max(4 << 20, min(8 << 20, system.last_cache_bytes() // 4))
 
 
 STREAM_BYTES: Final = _stream_bytes()

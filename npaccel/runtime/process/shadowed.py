@@ -59,7 +59,7 @@ def _name(entry: os.DirEntry[str]) -> str:
 
 
 def _modules() -> Iterator[str]:
-    root = os.path.dirname(__file__)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     for room in ROOMS:
         for folder, _, files in os.walk(os.path.join(root, room)):
             parts = os.path.relpath(folder, root).split(os.sep)
