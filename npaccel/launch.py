@@ -292,9 +292,9 @@ def _take_place(options: Options, path: str) -> types.ModuleType:
     sys.argv[:] = [letters.get(options.kind, options.program), *options.arguments]
     # In the place of the command's own folder, if it has one; collections are found in any case.
     place = slice(0, 0 if sys.flags.safe_path else 1)
-    if _is_collection(options, path):
-        first = path
-    if first == path or not sys.flags.safe_path:
+    collection = _is_collection(options, path)
+    if collection or not sys.flags.safe_path:
+        first = path if collection else first
         shadowed.load_before(first)
         sys.path[place] = [first]
     # The module that was there is what runs this function: it must not die.

@@ -18,6 +18,7 @@ from npaccel.backends.emit.guards import looked_back_at
 from npaccel.backends.emit.reduce import Exact, Ordered, store_partial
 from npaccel.backends.emit.widths import (
     LINE_BYTES,
+    SMALL_BODY,
     TINY_BODY,
     has_plain_tail,
     leaf_vectors,
@@ -164,7 +165,7 @@ class LeafWriter(Effects):
 
     def looked_back_at(self, leaf: Leaf) -> tuple[Leaf, Leaf | None]:
         """What runs always, and what to do again of a block whose sums are not finite."""
-        if self.frame.group is not None:
+        if self.frame.group is not None or node_count(leaf) > SMALL_BODY:
             return leaf, None
         first, again = looked_back_at(leaf)
         if again is None:

@@ -10,6 +10,7 @@ from npaccel.ir.scalar import Core, Expr, item_size, scans, topological, usual
 
 __all__ = [
     "LINE_BYTES",
+    "SMALL_BODY",
     "TINY_BODY",
     "has_plain_tail",
     "is_tiled",

@@ -104,32 +104,32 @@ PyObject *npa_spawn(PyObject *module, PyObject *args)
     return Py_BuildValue("Nii", capsule, to, from);
 }
 
+/* A start that is over, and the process's number; NULL with an exception: there is none. */
+static start *ended(PyObject *capsule, int64_t *number)
+{
+    start *s = PyCapsule_GetPointer(capsule, CAPSULE);
+    errno = s != NULL ? wait_for(s, number) : 0;
+    if (errno) {
+        PyErr_SetFromErrnoWithFilename(PyExc_OSError, s->arguments[0]);
+        return NULL;
+    }
+    return s;
+}
+
 PyObject *npa_spawned(PyObject *module, PyObject *capsule)
 {
     (void)module;
-    start *s = PyCapsule_GetPointer(capsule, CAPSULE);
     int64_t number = 0;
-    if (s == NULL) {
-        return NULL;
-    }
-    errno = wait_for(s, &number);
-    if (errno) {
-        return PyErr_SetFromErrnoWithFilename(PyExc_OSError, s->arguments[0]);
-    }
-    return PyLong_FromLongLong(number);
+    return ended(capsule, &number) != NULL ? PyLong_FromLongLong(number) : NULL;
 }
 
 PyObject *npa_kill_spawned(PyObject *module, PyObject *capsule)
 {
     (void)module;
-    start *s = PyCapsule_GetPointer(capsule, CAPSULE);
     int64_t number;
+    start *s = ended(capsule, &number);
     if (s == NULL) {
         return NULL;
-    }
-    errno = wait_for(s, &number);
-    if (errno) {
-        return PyErr_SetFromErrnoWithFilename(PyExc_OSError, s->arguments[0]);
     }
     npa_process_kill(s->process);
     Py_RETURN_NONE;

@@ -49,11 +49,12 @@
                                         const npy_intp *steps, const npy_intp *core, double zero)  \
     {                                                                                              \
         npy_intp rows = extents[0], terms = extents[1], columns = extents[2];                      \
+        enum { MOST = lanes < NPA_SMALL_MATRIX ? lanes : NPA_SMALL_MATRIX };                       \
         bool square = rows == columns && terms == columns;                                         \
         if (square && columns == 3) {                                                              \
             name##_of(args, n, 3, 3, 3, steps, core, (real)zero);                                  \
-        } else if (square && columns == lanes) {                                                   \
-            name##_of(args, n, lanes, lanes, lanes, steps, core, (real)zero);                      \
+        } else if (square && columns == MOST) {                                                    \
+            name##_of(args, n, MOST, MOST, MOST, steps, core, (real)zero);                         \
         } else {                                                                                   \
             name##_of(args, n, rows, terms, columns, steps, core, (real)zero);                     \
         }                                                                                          \

@@ -20,8 +20,12 @@ __all__ = ["DEPENDENCIES", "load_before"]
 
 # Not of Python, and imported later.
 DEPENDENCIES: Final = frozenset({"cachetools", "llvmlite", "platformdirs", "rich"})
-# Where what is loaded later lies, but for devices and clusters, which are asked for.
+# Where what is loaded later lies, but for devices and clusters, which are asked for; and what in it
+# is the compiling process's.
 ROOMS: Final = ("runtime", "ir", "caches", "dispatch", "observe")
+ELSEWHERE: Final = ("start.py", "worker.py")
+# What nobody imports, and programs' folders often have.
+UNUSED: Final = frozenset({"test"})
 
 
 def load_before(folder: str) -> None:
@@ -48,7 +52,7 @@ def _shadows(folder: str) -> set[str]:
             names = {_name(entry) for entry in entries}
     except OSError:
         return set()
-    return (names & (sys.stdlib_module_names | DEPENDENCIES)) - sys.modules.keys() - {"test"}
+    return (names & (sys.stdlib_module_names | DEPENDENCIES)) - sys.modules.keys() - UNUSED
 
 
 def _name(entry: os.DirEntry[str]) -> str:
@@ -64,7 +68,7 @@ def _modules() -> Iterator[str]:
         for folder, _, files in os.walk(os.path.join(root, room)):
             parts = os.path.relpath(folder, root).split(os.sep)
             for file in sorted(files):
-                if file.endswith(".py") and file not in ("__init__.py", "start.py", "worker.py"):
+                if file.endswith(".py") and file not in ("__init__.py", *ELSEWHERE):
                     yield ".".join(("npaccel", *parts, file.removesuffix(".py")))
 
 

@@ -6,9 +6,9 @@
  *       └──► ends of the pipes, at once          wait ──► its number, or why there is none
  *
  * The new process is no child of this one: a program that waits for its children, or is told of
- * their ends, would meet one that it does not know. It is the child of a process between that ends
- * at once, and itself tells nobody (its signal at its end is 0, so that only __WCLONE waits for
- * it).
+ * their ends, would meet one that it does not know. Its parent is a process between, which ends at
+ * once. Of that end the program hears nothing either: the process between was made with no signal
+ * for it, so that only who waits with __WCLONE meets it.
  *
  * Whoever calls posix_spawn stands still until the new process has got a processor and given the
  * memory back that it shares with its parent: some tenths of a millisecond, or ten where other
