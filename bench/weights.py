@@ -1,6 +1,6 @@
 """Does a line cost what a profile says? Kernels of a few lines, whole and with one line left out.
 
-    python bench/weights.py [--size 100000] [--threads 1] [--only NAME;...]
+    python bench/weights.py [--size 100000] [--threads 1] [--only NAME;...] [--passes 6]
     python bench/weights.py --operations
 
 A line is left out by giving its result's name to an array that is there anyway, as a rule one that
@@ -8,10 +8,10 @@ other lines read. `says` is its part of the kernel's time in a profile, `is` by 
 takes less without it, both in percent of the kernel's time; `off` is their difference. Parts add up
 to the kernel's time, and what lines save when they are left out does not: processors do several
 things at once, and what lines share stays. So the last line says, too, of how many lines any parts
-could be that near. Shortest times are compared.
+could be that near. Shortest times of several passes over all kernels are compared.
 
-`--operations` measures the costs that rows of the operation table state: what an operation more
-takes in a kernel, against `exp`, whose row says 20.
+`--operations` compares the costs that are counted in the bodies of the operation table with what
+an operation more takes in a kernel, both in what `exp` takes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ import linecache
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import npaccel
-from npaccel.ir.ops import find
+from npaccel.ir.kinds import Kind
+from npaccel.observe.weights import Rule
 
 # By name: lines, as the result, what computes it, and what stands in its place ("": it stays).
 # x, y, z are doubles, f, g singles, i, j integers, c, d complex ones.
@@ -97,25 +98,30 @@ def profiled(run: Callable[..., Any], arrays: dict[str, Any], times: int) -> dic
     return found | {0: sum(found.values())}
 
 
-def measure(name: str, size: int, rounds: int, times: int) -> list[tuple[str, float, float]]:
-    """Of each line its text, what a profile says and what it is, in parts of the kernel."""
-    lines, arrays = KERNELS[name], inputs(size)
-    skipped = [-1, *(number for number, line in enumerate(lines) if line[2])]
-    variants = [function(name, lines, skip) for skip in skipped]
-    for run in variants:
-        profiled(run, arrays, 3)
-    found: list[list[dict[int, float]]] = [[] for _ in variants]
-    for _ in range(rounds):
-        for own, run in zip(found, variants, strict=True):
-            own.append(profiled(run, arrays, times))
-    whole = min(one[0] for one in found[0])
-    rows = []
-    for place, number in enumerate(skipped[1:], 1):
-        result, text, _ = lines[number]
-        says = statistics.median(one.get(number + 2, 0.0) / one[0] for one in found[0])
-        without = min(one[0] for one in found[place])
-        rows.append((f"{result} = {text}", 100 * says, 100 * (1 - without / whole)))
-    return rows
+class Measured:
+    """A kernel as it is, and without each of its lines."""
+
+    def __init__(self, name: str) -> None:
+        self.lines = KERNELS[name]
+        self.skipped = [-1, *(number for number, line in enumerate(self.lines) if line[2])]
+        self.variants = [function(name, self.lines, skip) for skip in self.skipped]
+        self.found: list[list[dict[int, float]]] = [[] for _ in self.variants]
+
+    def run(self, arrays: dict[str, Any], rounds: int, times: int) -> None:
+        for run in self.variants:
+            profiled(run, arrays, 3)
+        for _ in range(rounds):
+            for own, run in zip(self.found, self.variants, strict=True):
+                own.append(profiled(run, arrays, times))
+
+    def rows(self) -> Iterator[tuple[str, float, float]]:
+        """Of each line its text, what a profile says and what it is, in parts of the kernel."""
+        whole = min(one[0] for one in self.found[0])
+        for place, number in enumerate(self.skipped[1:], 1):
+            result, text, _ = self.lines[number]
+            says = statistics.median(one.get(number + 2, 0.0) / one[0] for one in self.found[0])
+            without = min(one[0] for one in self.found[place])
+            yield f"{result} = {text}", 100 * says, 100 * (1 - without / whole)
 
 
 def reachable(took: Sequence[float], *, more: bool, of_kernel: bool) -> int:
@@ -169,16 +175,17 @@ def operations(dtype: str) -> None:
     added, unit = more(lambda a, b: a) / 2, 0.0  # a product and a sum
     for name in FUNCTIONS.split():
         ufunc = getattr(np, name)
-        cost = find(name, (dtype,) * (ufunc.nin + 1)).cost
+        cost = Rule(name, Kind.MAP, (dtype,) * (ufunc.nin + 1)).cost
         took = more(lambda a, b, f=ufunc: f(*(a, b)[: f.nin])) - 2 * added
         unit = unit or took / cost
-        print(f"{name:14}{1e9 * took:8.3f} ns {took / unit:6.0f} {cost:6} stated")
+        print(f"{name:14}{1e9 * took:8.3f} ns {took / unit:6.0f}{cost:6.0f} counted")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="a profile's shares against measured ones")
     parser.add_argument("--size", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=18)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--passes", type=int, default=6, help="over all kernels")
     parser.add_argument("--times", type=int, default=4)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--operations", default="", nargs="?", const="f8", help="their dtype")
@@ -189,13 +196,16 @@ def main() -> int:
         operations(options.operations)
         return 0
     npaccel.config.threads = options.threads
+    names = options.only.split(";") if options.only else KERNELS
+    measured, arrays = {name: Measured(name) for name in names}, inputs(options.size)
+    for _ in range(options.passes):
+        for one in measured.values():
+            one.run(arrays, options.rounds, options.times)
     near, close, could, could_own, total = 0, 0, 0, 0, 0
-    for name, lines in KERNELS.items():
-        if options.only and name not in options.only.split(";"):
-            continue
+    for name, one in measured.items():
         print(f"{name}\n{'':50}{'says':>7}{'is':>7}{'off':>7}")
-        rows = measure(name, options.size, options.rounds, options.times)
-        took_all, more = [row[2] for row in rows], len(rows) < len(lines)
+        rows = list(one.rows())
+        took_all, more = [row[2] for row in rows], len(rows) < len(one.lines)
         could += reachable(took_all, more=more, of_kernel=True)
         could_own += reachable(took_all, more=more, of_kernel=False)
         for text, says, took in rows:

@@ -134,8 +134,8 @@ def _log_masks(operands: Operands, results: Operands) -> Masks:
 
 
 COMPLEX = (
-    Op("exp", 1, 1, "c", _exp, None, _exp_masks, cost=92, ulp=3),
-    Op("log", 1, 1, "c", _log, None, _log_masks, cost=171, ulp=3),
-    Op("sqrt", 1, 1, "c", _sqrt, cost=40, ulp=3),
+    Op("exp", 1, 1, "c", _exp, None, _exp_masks, ulp=3),
+    Op("log", 1, 1, "c", _log, None, _log_masks, ulp=3),
+    Op("sqrt", 1, 1, "c", _sqrt, ulp=3),
     *HYPERBOLICS,
 )

@@ -102,12 +102,12 @@ def _quiet(_operands: tuple[Expr, ...], _results: tuple[Expr, ...]) -> None:
 
 
 DRAWING = (
-    Op("philox", 3, 1, "u", _philox, guard=_quiet, cost=60),
-    Op("philox_half", 3, 1, "u", _philox_half, guard=_quiet, cost=62),
-    Op("unit_of", 1, 1, "u", _unit, guard=_quiet, cost=3),
-    Op("single_of", 1, 1, "u", _single, guard=_quiet, cost=3),
-    Op("normal_of", 1, 1, "u", _normal, guard=_quiet, cost=50),
-    Op("exponential_of", 1, 1, "u", _exponential, guard=_quiet, cost=25),
+    Op("philox", 3, 1, "u", _philox, guard=_quiet),
+    Op("philox_half", 3, 1, "u", _philox_half, guard=_quiet),
+    Op("unit_of", 1, 1, "u", _unit, guard=_quiet),
+    Op("single_of", 1, 1, "u", _single, guard=_quiet),
+    Op("normal_of", 1, 1, "u", _normal, guard=_quiet),
+    Op("exponential_of", 1, 1, "u", _exponential, guard=_quiet),
     # A word as a fraction of a number: below it, all alike but for 2**-64.
-    Op("fraction_of", 2, 1, "u", lambda x, y: x.binary(Core.MULHI, y), guard=_quiet, cost=8),
+    Op("fraction_of", 2, 1, "u", lambda x, y: x.binary(Core.MULHI, y), guard=_quiet),
 )

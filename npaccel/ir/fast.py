@@ -182,9 +182,7 @@ def _erf(x: Expr) -> Expr:
     return keep_sign((-s).fma(e, 1.0 - s), x)
 
 
-def _row(
-    name: str, near: Body, usual: Callable[[Expr], Expr] | None, cost: int, without: str = ""
-) -> Op:
+def _row(name: str, near: Body, usual: Callable[[Expr], Expr] | None, without: str = "") -> Op:
     """`near` where `usual` is true, not of a NaN, and else what the first class has."""
     first = next(op for op in (*MATHEMATICS, *SPECIAL) if op.name == name and op.kinds == "f")
 
@@ -198,16 +196,16 @@ def _row(
         assert isinstance(anywhere, Expr)
         return (~usual(x)).rare(anywhere, cheap)
 
-    return replace(first, body=body, cost=cost, ulp=2, without=("f2", *without.split()))
+    return replace(first, body=body, ulp=2, without=("f2", *without.split()))
 
 
 FAST = (
-    _row("sin", _sin, _not_huge, 20),
-    _row("cos", _cos, _not_huge, 20),
-    _row("log", _log, _normal, 22),
-    _row("log2", _log2, _normal, 22),
-    _row("log10", _log10, _normal, 24, without="f4"),
-    _row("log1p", _log1p, _above_minus_one, 24),
-    _row("expm1", _expm1, _moderate, 24),
-    _row("erf", _erf, None, 40),
+    _row("sin", _sin, _not_huge),
+    _row("cos", _cos, _not_huge),
+    _row("log", _log, _normal),
+    _row("log2", _log2, _normal),
+    _row("log10", _log10, _normal, without="f4"),
+    _row("log1p", _log1p, _above_minus_one),
+    _row("expm1", _expm1, _moderate),
+    _row("erf", _erf, None),
 )

@@ -155,7 +155,7 @@ def _row(
         mask = invalid(b, a) if turned else invalid(a, b)
         return *overflow(operands, results), (FlagKind.INVALID, mask)
 
-    return Op(name, 1, 1, "c", body, None, masks, None, (propagates,), 110, ulp)
+    return Op(name, 1, 1, "c", body, None, masks, None, (propagates,), ulp)
 
 
 HYPERBOLICS = (

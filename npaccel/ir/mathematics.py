@@ -42,14 +42,13 @@ def _row(
     name: str,
     body: Body,
     ulp: int,
-    cost: int,
     flags: FlagRule | None = None,
     *,
     propagates: tuple[bool, ...] = (),
     nin: int = 1,
     guard: GuardRule | None = None,
 ) -> Op:
-    return Op(name, nin, 1, "f", body, None, flags, guard, propagates, cost, ulp)
+    return Op(name, nin, 1, "f", body, None, flags, guard, propagates, ulp)
 
 
 def _power(name: str) -> Callable[[Expr, Expr], Expr]:
@@ -74,7 +73,7 @@ def _whole_power(name: str) -> Op:
         return x.isnan().rare(abs(x), result) if flips else result
 
     return Op(f"whole {name}", 2, 1, "f", power, None, _power_masks,
-              propagates=BOTH, cost=8, ulp=1)  # fmt: skip
+              propagates=BOTH, ulp=1)  # fmt: skip
 
 
 def _low_power(name: str) -> Op:
@@ -86,7 +85,7 @@ def _low_power(name: str) -> Op:
         result = x.like(1.0) / x
         return x.isnan().rare(abs(x), result) if flips_odd_powers(name, x.dtype) else result
 
-    return Op(f"low {name}", 2, 1, "f", power, None, _power_masks, cost=8)
+    return Op(f"low {name}", 2, 1, "f", power, None, _power_masks)
 
 
 def _pole(at: float) -> FlagRule:
@@ -159,7 +158,7 @@ LOW_POWER, LOW_FLOAT_POWER = _low_power("power"), _low_power("float_power")
 # that of -0.0 is -0.0, and that of -inf a NaN.
 HALF_POWER = Op(
     "half power", 2, 1, "f", lambda x, _: x.unary(Core.SQRT), None,
-    when.one(FlagKind.INVALID, lambda x, _: x < 0.0), propagates=BOTH, cost=15,
+    when.one(FlagKind.INVALID, lambda x, _: x < 0.0), propagates=BOTH,
 )  # fmt: skip
 
 
@@ -175,7 +174,7 @@ def _single_power_masks(operands: Operands, results: Operands) -> Masks:
 # The same where the exponent is one number, but known only when the kernel runs.
 SINGLE_POWER = Op(
     "single power", 2, 1, "f", _single_power, None, _single_power_masks,
-    propagates=BOTH, cost=116, ulp=1,
+    propagates=BOTH, ulp=1,
 )  # fmt: skip
 
 _DEGREES, _RADIANS = _ratio(180.0, math.pi), _ratio(math.pi, 180.0)
@@ -192,43 +191,43 @@ def _absolute_masks(operands: Operands, results: Operands) -> Masks:
 
 
 MATHEMATICS = (
-    _row("exp", expo.exp, 1, 20, when.overflow),
-    _row("exp2", expo.exp2, 1, 20, when.overflow),
-    _row("expm1", expo.expm1, 2, 31, when.overflow),
-    _row("log", logs.log, 1, 28, _pole(0.0), propagates=ONE),
-    _row("log2", logs.log2, 1, 31, _pole(0.0), propagates=ONE),
-    _row("log10", logs.log10, 1, 33, _pole(0.0), propagates=ONE),
-    _row("log1p", logs.log1p, 1, 35, _pole(-1.0), propagates=ONE),
-    _row("sin", turns.sin, 1, 35, _infinite_invalid, propagates=ONE),
-    _row("cos", turns.cos, 1, 36, _infinite_invalid, propagates=ONE),
-    _row("tan", turns.tan, 3, 33, _infinite_invalid, propagates=ONE),
-    _row("arcsin", turns.arcsin, 2, 29, _outside_one_invalid, propagates=ONE),
-    _row("arccos", turns.arccos, 2, 36, _outside_one_invalid, propagates=ONE),
-    _row("arctan", turns.arctan, 2, 39),
-    _row("arctan2", turns.arctan2, 2, 73, nin=2),
-    _row("sinh", expo.sinh, 3, 35, when.overflow, propagates=ONE),
-    _row("cosh", expo.cosh, 2, 25, when.overflow, propagates=ONE),
-    _row("tanh", expo.tanh, 3, 29),
-    _row("arcsinh", logs.arcsinh, 2, 60, propagates=ONE),
-    _row("arccosh", logs.arccosh, 2, 50, _below_one_invalid, propagates=ONE),
-    _row("arctanh", logs.arctanh, 2, 28, _arctanh_masks, propagates=ONE),
-    _row("cbrt", roots.cbrt, 1, 30, propagates=ONE),
-    Op("power", 2, 1, "f", _power("power"), None, _power_masks, cost=115, ulp=1),
-    Op("float_power", 2, 1, "f", _power("float_power"), None, _power_masks, cost=115, ulp=1),
-    _row("hypot", by_f8(powers.hypot), 1, 14, when.overflow, propagates=BOTH, nin=2),
-    _row("logaddexp", by_f8(logarithms.logaddexp), 2, 80, _sum_masks, nin=2, guard=_sum_guard),
-    _row("logaddexp2", by_f8(logarithms.logaddexp2), 3, 80, _sum_masks, nin=2, guard=_sum_guard),
+    _row("exp", expo.exp, 1, when.overflow),
+    _row("exp2", expo.exp2, 1, when.overflow),
+    _row("expm1", expo.expm1, 2, when.overflow),
+    _row("log", logs.log, 1, _pole(0.0), propagates=ONE),
+    _row("log2", logs.log2, 1, _pole(0.0), propagates=ONE),
+    _row("log10", logs.log10, 1, _pole(0.0), propagates=ONE),
+    _row("log1p", logs.log1p, 1, _pole(-1.0), propagates=ONE),
+    _row("sin", turns.sin, 1, _infinite_invalid, propagates=ONE),
+    _row("cos", turns.cos, 1, _infinite_invalid, propagates=ONE),
+    _row("tan", turns.tan, 3, _infinite_invalid, propagates=ONE),
+    _row("arcsin", turns.arcsin, 2, _outside_one_invalid, propagates=ONE),
+    _row("arccos", turns.arccos, 2, _outside_one_invalid, propagates=ONE),
+    _row("arctan", turns.arctan, 2),
+    _row("arctan2", turns.arctan2, 2, nin=2),
+    _row("sinh", expo.sinh, 3, when.overflow, propagates=ONE),
+    _row("cosh", expo.cosh, 2, when.overflow, propagates=ONE),
+    _row("tanh", expo.tanh, 3),
+    _row("arcsinh", logs.arcsinh, 2, propagates=ONE),
+    _row("arccosh", logs.arccosh, 2, _below_one_invalid, propagates=ONE),
+    _row("arctanh", logs.arctanh, 2, _arctanh_masks, propagates=ONE),
+    _row("cbrt", roots.cbrt, 1, propagates=ONE),
+    Op("power", 2, 1, "f", _power("power"), None, _power_masks, ulp=1),
+    Op("float_power", 2, 1, "f", _power("float_power"), None, _power_masks, ulp=1),
+    _row("hypot", by_f8(powers.hypot), 1, when.overflow, propagates=BOTH, nin=2),
+    _row("logaddexp", by_f8(logarithms.logaddexp), 2, _sum_masks, nin=2, guard=_sum_guard),
+    _row("logaddexp2", by_f8(logarithms.logaddexp2), 3, _sum_masks, nin=2, guard=_sum_guard),
     Op("absolute", 1, 1, "c", _complex_absolute, None,
-       _absolute_masks, propagates=ONE, cost=15, ulp=1),
+       _absolute_masks, propagates=ONE, ulp=1),
     Op("degrees", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),
     Op("rad2deg", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),
     Op("radians", 1, 1, "f", _RADIANS, propagates=ONE),
     Op("deg2rad", 1, 1, "f", _RADIANS, propagates=ONE),
     *COMPLEX,
     # NumPy's own complex functions, with all their branch cuts.
-    *(Op(name, 1, 1, "c", None, cost=60) for name in
+    *(Op(name, 1, 1, "c", None) for name in
       ("exp2", "expm1", "log2", "log10", "log1p",
        "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")),
-    Op("power", 2, 1, "c", None, cost=100),
-    Op("float_power", 2, 1, "c", None, cost=100),
+    Op("power", 2, 1, "c", None),
+    Op("float_power", 2, 1, "c", None),
 )  # fmt: skip

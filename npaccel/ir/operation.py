@@ -40,8 +40,6 @@ class Op:
         NumPy's own loop, though the row has no `flags`. With `flags`, each kind of the row is one.
     propagates : per operand, whether one that is not finite always makes a result that is not
         finite (empty: none does).
-    cost : about how many additions of doubles it costs among other operations of a kernel
-        (bench/weights.py --operations); only a profile reads it.
     ulp : the largest difference from the exact result, in units of the last place; 0: the same
         bits as NumPy. For complex results relative to the result's absolute value, for logaddexp
         and logaddexp2 in units of the largest of result and operands.
@@ -59,7 +57,6 @@ class Op:
     flags: FlagRule | None = None
     guard: GuardRule | None = None
     propagates: tuple[bool, ...] = ()
-    cost: int = 1
     ulp: int = 0
     without: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()

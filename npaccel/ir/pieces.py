@@ -173,9 +173,9 @@ PIECES = (
     Op("sign", 1, 1, "f", _sign, warns="", ahead=("f4", "f8")),
     Op("heaviside", 2, 1, "f", _heaviside, ahead=("f4", "f8")),
     # f2: which zero follows the other is different from NumPy 2.5 on.
-    Op("nextafter", 2, 1, "f", _nextafter, None, _nextafter_masks, cost=6, without=("f2",)),
-    Op("spacing", 1, 1, "f", _spacing, None, _spacing_masks, cost=4),
-    Op("frexp", 1, 2, "f", _frexp, cost=6),
-    Op("ldexp", 2, 1, "f", _ldexp, None, when.overflow, cost=12),
-    Op("modf", 1, 2, "f", _modf, cost=4),
+    Op("nextafter", 2, 1, "f", _nextafter, None, _nextafter_masks, without=("f2",)),
+    Op("spacing", 1, 1, "f", _spacing, None, _spacing_masks),
+    Op("frexp", 1, 2, "f", _frexp),
+    Op("ldexp", 2, 1, "f", _ldexp, None, when.overflow),
+    Op("modf", 1, 2, "f", _modf),
 )

@@ -108,10 +108,10 @@ _undefined = when.one(FlagKind.INVALID, _invalid)
 SINGLES_AND_DOUBLES = ("f4", "f8")  # NumPy calls the C library for each
 
 REMAINDERS = (
-    Op("fmod", 2, 1, "f", _fmod, None, _undefined, cost=14, ahead=SINGLES_AND_DOUBLES),
-    Op("remainder", 2, 1, "f", lambda x, y: _divmod(x, y)[1], None, _undefined, cost=26,
+    Op("fmod", 2, 1, "f", _fmod, None, _undefined, ahead=SINGLES_AND_DOUBLES),
+    Op("remainder", 2, 1, "f", lambda x, y: _divmod(x, y)[1], None, _undefined,
        ahead=SINGLES_AND_DOUBLES),
-    Op("floor_divide", 2, 1, "f", lambda x, y: _divmod(x, y)[0], None, _quotient_masks, cost=37,
+    Op("floor_divide", 2, 1, "f", lambda x, y: _divmod(x, y)[0], None, _quotient_masks,
        ahead=SINGLES_AND_DOUBLES),
-    Op("divmod", 2, 2, "f", _divmod, None, _divmod_masks, cost=30),
+    Op("divmod", 2, 2, "f", _divmod, None, _divmod_masks),
 )  # fmt: skip

@@ -1,27 +1,33 @@
 """What part of a kernel's time belongs to each of its operations.
 
 An operation takes as long as what it computes, and as long as the memory that it is the reason to
-read or write. `bench/weights.py` compares that with what kernels take without one of their lines.
+read or write. What it computes is counted in its row's body. `bench/weights.py` compares that with
+what kernels take without one of their lines.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from npaccel.ir import ops
 from npaccel.ir.kinds import Kind
-from npaccel.ir.scalar import item_size
+from npaccel.ir.scalar import Core, Expr, Pool, item_size, usual
 
 __all__ = ["SCALAR", "Request", "Rule", "alone", "fused", "in_registers"]
 
 SCALAR: Final = -1  # a link, as in native/run/profile.h
 # In additions of doubles: a byte that comes from a cache, as all of a small kernel's do, and one
 # that comes from memory; of loops that run one operation at a time, on blocks in the first cache.
-CACHED, FAR, BLOCKED = 0.5, 1.2, 0.3
+CACHED, FAR, BLOCKED = 0.3, 0.6, 0.3
 CACHED_BYTES: Final = 8 << 20
-# Functions of singles take this part of those of doubles; other operations half.
-SINGLE, SIMPLE_COST = 0.36, 2
+# What divides; of integers as many for each of their eight bytes. A function that is NumPy's own.
+DIVIDERS: Final = {
+    (Core.DIV, "f8"): 8, (Core.DIV, "f4"): 3, (Core.SQRT, "f8"): 15, (Core.SQRT, "f4"): 5,
+}  # fmt: skip
+INTEGER_DIVISION, OWN = 30, 60
+FREE: Final = (Core.CONST, Core.LOAD, Core.SCALAR, Core.BITCAST, Core.RARE)
 # Of what NumPy takes in its cache, what fused loops do for operations that cost little, which keep
 # in registers what lies between; and an addition of doubles beside others, which cost more.
 FUSED, LITTLE_COST = 0.35, 7
@@ -41,14 +47,32 @@ class Rule(NamedTuple):
     @property
     def cost(self) -> float:
         """Of an element, in additions of doubles."""
-        op = ops.find(self.name, self.loop) if self.loop else None
-        if op is None:
-            return 1.0
-        size = max(map(item_size, self.loop))
-        if self.loop[-1][0] == "c":
-            return op.cost * size / 16
-        narrow = 0.5 if op.cost <= SIMPLE_COST else SINGLE
-        return op.cost * (1.0 if size >= 8 else narrow)
+        return _counted(self)
+
+
+@functools.cache
+def _counted(rule: Rule) -> float:
+    op = ops.find(rule.name, rule.loop) if rule.loop else None
+    if op is None:
+        return 1.0
+    if rule.kind == Kind.REDUCE:
+        return item_size(rule.loop[0]) / 8
+    if op.body is None:
+        return OWN
+    pool = Pool()
+    made = op.body(*(pool.load(dtype, k) for k, dtype in enumerate(rule.loop[: op.nin])))
+    return sum(map(_step, usual(made if isinstance(made, tuple) else (made,))))
+
+
+def _step(node: Expr) -> float:
+    """As many of them as are in a register have one's time."""
+    if node.op in FREE:
+        return 0.0
+    parts = [own.dtype for own in (node, *node.args) if own.dtype[0] != "c"]
+    width = max(map(item_size, parts)) / 8
+    if node.op in (Core.DIV, Core.REM, Core.SQRT):
+        return DIVIDERS.get((node.op, node.dtype), INTEGER_DIVISION * width)
+    return width
 
 
 class Request(NamedTuple):

@@ -391,6 +391,20 @@ def test_fused_loops_are_known_by_numpys_pace_and_by_what_operations_cost() -> N
     assert run.paced_s == pytest.approx(run.runs * 1000 * each)
 
 
+def test_what_operations_cost_is_counted_in_what_they_compute() -> None:
+    def counted_of(name: str, *loop: str, kind: int = Kind.MAP) -> float:
+        return weights.Rule(name, kind, loop).cost
+
+    assert counted_of("add", "f8", "f8", "f8") == 1 and counted_of("add", "f4", "f4", "f4") == 0.5
+    assert counted_of("sqrt", "f8", "f8") == 15 and counted_of("divide", "f8", "f8", "f8") == 8
+    assert counted_of("greater", "f8", "f8", "b1") == 1
+    assert counted_of("exp", "f4", "f4") < counted_of("exp", "f8", "f8") / 2
+    assert counted_of("exp", "f8", "f8") < counted_of("arctan2", "f8", "f8", "f8") / 2
+    assert counted_of("add", "f4", "f4", "f4", kind=Kind.REDUCE) == 0.5
+    assert counted_of("power", "c16", "c16", "c16") == weights.OWN  # NumPy's own loop
+    assert counted_of("no operation of ours", "f8", "f8") == 1
+
+
 def test_a_real_one_written_and_read_back(target) -> None:
     a = npaccel.asarray(np.ones(N))
     with npaccel.profile(target) as taken:
