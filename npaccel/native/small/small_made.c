@@ -338,9 +338,9 @@ PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n
         return NULL;
     }
     PyArrayObject *made = npa_small_new(npa_small_dtype(NPY_LONG), 1, &shape);
-    int64_t *to = made != NULL ? PyArray_DATA(made) : NULL;
-    for (int64_t i = 0; made != NULL && i < points; i++) {
-        to[i] = of[0] + i * of[2];
+    if (made != NULL) {
+        npa_fill_range(NPY_LONG, (char *)&of[0], (char *)&of[2], 0, PyArray_DATA(made),
+                       sizeof(int64_t), points);
     }
     return (PyObject *)made;
 }
