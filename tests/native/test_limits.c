@@ -4,6 +4,7 @@
 
 #include "../../npaccel/native/system/linux/linux.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -201,6 +202,44 @@ test_small_space(void)
     int status;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
+
+/* A limit that is set later: what no range has lain in is given back, and ranges stay. */
+static void
+test_make_way(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        npa_limits_root = "";
+        CHECK(npa_memory_init() == 0 && !npa_memory_limited());
+        npa_range *r = npa_range_new(3 * MIB), *s = npa_range_new(100), *later[4096];
+        CHECK(r && s && npa_memory_make_way(SIZE_MAX) && !npa_memory_limited());
+        memset(npa_range_work(r), 1, 3 * MIB);
+        *npa_range_work(s) = 2;
+        CHECK(npa_range_publish(r) == 0);
+        CHECK(npa_memory_make_way(3000 * MIB) && npa_memory_limited());
+        CHECK(setrlimit(RLIMIT_AS, &(struct rlimit){3000 * MIB, 5000 * MIB}) == 0);
+        npa_memory_stats stats;
+        npa_memory_read_stats(&stats);
+        CHECK(stats.reserved <= 3000 * MIB / 8 && stats.reserved > 3000 * MIB / 20);
+        CHECK(npa_range_publish(s) == 0 && npa_range_withdraw(r) == 0 && npa_range_publish(r) == 0);
+        CHECK(r->home[3 * MIB - 1] == 1 && *s->home == 2 && npa_range_find(r->home) == r);
+        CHECK(npa_range_find(r->home + ((size_t)1 << 40)) == NULL);
+        int n = 0;
+        while (n < 4096 && (later[n] = npa_range_new(MIB)) != NULL) {
+            memset(npa_range_work(later[n]), n, MIB);
+            CHECK(npa_range_publish(later[n]) == 0 && npa_range_find(later[n]->home) == later[n]);
+            n++;
+        }
+        CHECK(n > 16 && n < 200 && *later[7]->home == 7 && r->home[7] == 1);
+        void *rest = mmap(NULL, 2000 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(rest != MAP_FAILED);
+        CHECK(!npa_memory_make_way(3000 * MIB - 300 * MIB) && npa_memory_init() == ENOMEM);
+        CHECK(r->home[7] == 1 && npa_range_find(later[7]->home) == later[7]);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
 #endif
 
 int
@@ -216,6 +255,7 @@ main(void)
     CHECK(npa_limit_mappings() == 1000);
 #if !defined(NPA_SANITIZED) && !defined(NPA_EMULATED)
     test_reservation();
+    test_make_way();
     test_small_space();
     test_little_space_for_long();
 #endif

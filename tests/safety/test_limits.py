@@ -80,6 +80,52 @@ def forbid(x86_64, aarch64):
 """
 
 
+# A limit that a program sets itself, when arrays of all kinds are there.
+LATER = """
+import mmap, resource
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+most = min(GIB << 30, hard) if hard > 0 else GIB << 30
+source = np.arange(1 << 17, dtype=float)
+shown, hidden = npaccel.asarray(source) * 2.0, npaccel.asarray(source) * 3.0
+assert shown[5] == 10.0 and hidden.sum() > 0
+small, waits = npaccel.asarray(source)[:9000] * 2.0, npaccel.asarray(source) * 4.0
+SET
+with npaccel.accelerate():
+    made = [np.zeros(1 << 18) + i for i in range(40)]
+    assert [m[7] for m in made] == list(range(40))
+waits += 1.0
+shown[3] = hidden[4]
+assert (np.asarray(waits) == source * 4.0 + 1.0).all() and np.asarray(shown)[3] == 12.0
+assert (np.asarray(hidden) == source * 3.0).all() and np.asarray(small)[8000] == 16000.0
+mmap.mmap(-1, 1 << 28)
+try:
+    bytes(9 << 30)
+except MemoryError:
+    print("limited", _native.guarded(), flush=True)
+    os._exit(0)
+"""
+IN_A_CHILD = """child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    os._exit(0)
+resource.setrlimit(resource.RLIMIT_AS, (most, hard))"""
+
+
+@pytest.mark.parametrize("gib", [1, 4])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "resource.setrlimit(resource.RLIMIT_AS, (most, hard))",
+        "resource.prlimit(0, resource.RLIMIT_AS, (most, hard))",
+        "import ctypes; ctypes.CDLL(None).setrlimit(9, (ctypes.c_ulong * 2)(most, most))",
+        IN_A_CHILD,
+    ],
+)
+def test_a_limit_that_the_program_sets(how: str, gib: int) -> None:
+    program = LATER.replace("SET", how).replace("GIB", str(gib))
+    assert succeed(program, env=ALONE).strip() == f"limited {gib > 1}"
+
+
 def test_guard_off() -> None:
     assert succeed(VALUES, env={"NPACCEL_GUARD": "off"}).strip() == "right"
 

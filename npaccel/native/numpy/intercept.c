@@ -196,11 +196,40 @@ static void hook_ctypes(void)
     Py_XDECREF(type);
 }
 
+/* Nothing may stay pending from now on. */
+static int give_up(void *unused)
+{
+    (void)unused;
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    if (npa_guard_on && (npa_flush() < 0 || npa_guard_set(false) < 0)) {
+        PyErr_WriteUnraisable(NULL);
+    }
+    npa_lock();
+    npa_open_all();
+    npa_unlock();
+    PyErr_Restore(type, error, trace);
+    return 0;
+}
+
+/* Address space is about to be limited, perhaps by code without the interpreter's lock. */
+static void limited(size_t to)
+{
+    npa_lock_native();
+    bool enough = npa_memory_make_way(to);
+    npa_unlock();
+    if (!enough && PyGILState_Check()) {
+        give_up(NULL);
+    } else if (!enough) {
+        Py_AddPendingCall(give_up, NULL);
+    }
+}
+
 void npa_serve_calls(void)
 {
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
-    calls_error = npa_calls_serve();
+    calls_error = npa_calls_serve(limited);
     npa_calls_tried = calls_error != EBUSY; /* else another time */
     hook_ctypes();
     PyErr_Clear(); /* ctypes is of another make: its functions are called as they are */

@@ -98,6 +98,8 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     if (!npa_guard_on) {
         npa_leave_calls();
+    } else if (!npa_calls_tried) {
+        npa_serve_calls();
     }
     return PyLong_FromLong(failed);
 }

@@ -59,7 +59,11 @@ typedef struct {
 /* Reserve the address space, an eighth of what is left where that is limited. 0, or an errno: then
  * ranges can't be had and nothing is deferred. */
 int npa_memory_init(void);
-bool npa_memory_limited(void); /* whether address space was, then */
+bool npa_memory_limited(void); /* whether address space was, then or since */
+/* Before address space is limited to so many bytes: what of the reservation no range has lain in is
+ * given back, but for an eighth of what will be left then. With the caller's lock. False: that is
+ * too little to go on with. */
+bool npa_memory_make_way(size_t limit);
 /* A range with a guarded home and no pages; NULL when address space or the budget of mappings is
  * spent. No system call in the common case. All calls below but find need the caller's lock. */
 npa_range *npa_range_new(size_t bytes);
@@ -222,8 +226,9 @@ void *npa_imports_instead_of(const void *function); /* of one that is real; else
 
 /* From now on system calls through the C library are served, in every library that is loaded now,
  * or will be. 0, or an errno: ENOSYS where that is not known, ENOENT no function is, EBUSY another
- * thread is at it, EACCES nothing could be changed. */
-int npa_calls_serve(void);
+ * thread is at it, EACCES nothing could be changed. `limited` is told before this process's address
+ * space is limited to so many bytes; it may be any thread's. */
+int npa_calls_serve(void (*limited)(size_t to));
 
 /* --------------------------------------------------------------------------------- pool.c */
 

@@ -126,18 +126,33 @@ static size_t left_to_commit(void)
     return limit > used ? limit - used : 0;
 }
 
-size_t npa_limit_addresses(void)
+/* Bytes that are mapped; *data: of which are data that this process may write. */
+static size_t read_mapped(size_t *data)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = 0, data = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = 0;
     FILE *file = open_file("/proc/self/statm");
+    *data = 0;
     if (file != NULL) {
-        if (fscanf(file, "%zu %*u %*u %*u %*u %zu", &all, &data) != 2) {
-            all = data = 0;
+        if (fscanf(file, "%zu %*u %*u %*u %*u %zu", &all, data) != 2) {
+            all = *data = 0;
         }
         fclose(file);
     }
-    size_t left = least(left_of(RLIMIT_AS, all * page), left_of(RLIMIT_DATA, data * page));
+    *data *= page;
+    return all * page;
+}
+
+size_t npa_limit_addresses(void)
+{
+    size_t data, all = read_mapped(&data);
+    size_t left = least(left_of(RLIMIT_AS, all), left_of(RLIMIT_DATA, data));
     return least(left, left_to_commit());
+}
+
+size_t npa_limit_mapped(void)
+{
+    size_t data;
+    return read_mapped(&data);
 }
 
 size_t npa_limit_free(void)

@@ -13,6 +13,7 @@ void npa_calls_forked(void); /* in the child */
 /* ------------------------------------------------------------------------------- limits.c */
 
 size_t npa_limit_mappings(void);
+size_t npa_limit_mapped(void); /* bytes of address space that are mapped now */
 extern const char *npa_limits_root; /* for tests: of the files that tell */
 
 /* ------------------------------------------------------------------------------- loader.c */

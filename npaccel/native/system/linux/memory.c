@@ -38,7 +38,7 @@ static bool find_class(size_t bytes, unsigned *which, unsigned *class, size_t *s
 {
     *which = bytes < region_limit[TINY] ? TINY : bytes < region_limit[SMALL] ? SMALL : BIG;
     unsigned bits = granule_bits[*which];
-    if (bytes > npa_reservation.regions[*which].size || npa_reservation.total == 0) {
+    if (bytes > npa_reservation.regions[*which].room || npa_reservation.total == 0) {
         return false;
     }
     *class = class_of((bytes + ((size_t)1 << bits) - 1) >> bits, span);
@@ -111,6 +111,9 @@ npa_range *npa_range_find(const void *p)
         which++;
     }
     const region *r = &npa_reservation.regions[which];
+    if (offset - r->offset >= r->room) {
+        return NULL; /* it was given back */
+    }
     slot *s = atomic_load_explicit(&r->table[(offset - r->offset) >> granule_bits[which]],
                                    memory_order_acquire);
     if (s == NULL || !atomic_load_explicit(&s->live, memory_order_acquire)) {
@@ -334,6 +337,8 @@ int npa_range_withdraw(npa_range *range)
                                       : withdraw_slowly(s);
     if (error) {
         set_work(s, range->home);
+        npa_reservation.islands += !s->twin_island;
+        s->twin_island = true; /* the kernel may have unmapped it */
         return error;
     }
     if (npa_reservation.low) {

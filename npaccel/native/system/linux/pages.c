@@ -40,7 +40,8 @@ bool npa_pages_map_over(char *at, size_t size, int protection)
 
 void npa_pages_fill_hole(char *at, size_t size)
 {
-    if (mmap(at, size, PROT_NONE, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != at) {
+    char *filled = mmap(at, size, PROT_NONE, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (filled != at && (filled != MAP_FAILED || errno != ENOMEM)) {
         npa_pages_lost("npaccel: an array's address was taken by another mapping");
     }
 }

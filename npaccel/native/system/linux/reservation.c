@@ -27,15 +27,20 @@ static const uintptr_t low_place = (uintptr_t)32 << 40, low_end = NPA_LOW_END;
 struct npa_reservation npa_reservation;
 struct npa_homes npa_homes;
 
+static size_t size_of(int region, unsigned bits_big)
+{
+    unsigned bits = bits_big - below_big[region];
+    return (size_t)1 << (bits < region_bits[region] ? bits : region_bits[region]);
+}
+
 /* Reserve homes and twins, the first region of 2^bits bytes, in at most so many bytes. */
 static int reserve(unsigned bits_big, size_t most)
 {
     size_t total = 0, align = (size_t)1 << granule_bits[BIG];
     for (int i = 0; i < REGIONS; i++) {
-        unsigned bits = bits_big - below_big[i];
         region *r = &npa_reservation.regions[i];
         r->offset = total;
-        r->size = (size_t)1 << (bits < region_bits[i] ? bits : region_bits[i]);
+        r->size = r->room = size_of(i, bits_big);
         total += r->size;
     }
     size_t bytes = 2 * total;
@@ -52,11 +57,17 @@ static int reserve(unsigned bits_big, size_t most)
     return 0;
 }
 
+static size_t table_bytes(int i, size_t homes)
+{
+    size_t page = npa_reservation.page;
+    return ((homes >> granule_bits[i]) * sizeof(*(region){0}.table) + page - 1) & ~(page - 1);
+}
+
 static int map_tables(void)
 {
     for (int i = 0; i < REGIONS; i++) {
         region *r = &npa_reservation.regions[i];
-        size_t bytes = (r->size >> granule_bits[i]) * sizeof *r->table;
+        size_t bytes = table_bytes(i, r->size);
         void *table = mmap(NULL, bytes, RW, ANONYMOUS, -1, 0);
         if (table == MAP_FAILED) {
             return errno;
@@ -126,6 +137,59 @@ int npa_memory_init(void)
         npa_reservation.error = start();
     }
     return npa_reservation.error;
+}
+
+/* ------------------------------------------------------------------------------ given back */
+
+/* How much of a region would be kept, if the first of them had 2^bits bytes. */
+static size_t room_in(int i, unsigned bits_big)
+{
+    const region *r = &npa_reservation.regions[i];
+    size_t size = bits_big < LEAST_BITS ? 0 : size_of(i, bits_big);
+    return r->carved > size ? r->carved : size < r->room ? size : r->room;
+}
+
+static size_t rooms(unsigned bits_big)
+{
+    size_t all = 0;
+    for (int i = 0; i < REGIONS; i++) {
+        all += 2 * room_in(i, bits_big);
+    }
+    return all;
+}
+
+static void give_back(int i, size_t room)
+{
+    region *r = &npa_reservation.regions[i];
+    char *homes = npa_reservation.base + r->offset;
+    size_t bytes = r->room - room, kept = table_bytes(i, room);
+    munmap(homes + room, bytes);
+    munmap(homes + npa_reservation.total + room, bytes);
+    munmap((char *)r->table + kept, table_bytes(i, r->room) - kept);
+    npa_reservation.stats.reserved -= 2 * bytes;
+    r->room = room;
+    r->open = r->open < room ? r->open : room;
+}
+
+bool npa_memory_make_way(size_t limit)
+{
+    size_t mapped = npa_limit_mapped(), ours = rooms(BIG_BITS);
+    size_t others = mapped > ours ? mapped - ours : 0, left = limit > others ? limit - others : 0;
+    unsigned bits = BIG_BITS;
+    if (npa_reservation.total == 0 || ours <= left / SHARE) {
+        return true;
+    }
+    while (bits >= LEAST_BITS && rooms(bits) > left / SHARE) {
+        bits--;
+    }
+    for (int i = 0; i < REGIONS; i++) {
+        if (room_in(i, bits) < npa_reservation.regions[i].room) {
+            give_back(i, room_in(i, bits));
+        }
+    }
+    npa_reservation.limited = true;
+    npa_reservation.error = bits < LEAST_BITS ? ENOMEM : 0;
+    return bits >= LEAST_BITS;
 }
 
 bool npa_memory_limited(void) { return npa_reservation.limited; }

@@ -46,7 +46,7 @@ static bool open_twins(region *r, size_t need)
     }
     size_t grown = r->open < (size_t)64 << 20 ? (size_t)64 << 20 : 2 * r->open;
     grown = grown < need ? need : grown;
-    grown = grown > r->size ? r->size : grown;
+    grown = grown > r->room ? r->room : grown;
     char *twins = npa_reservation.base + npa_reservation.total + r->offset;
     if (mprotect(twins + r->open, grown - r->open, RW) != 0) {
         return false;
@@ -77,7 +77,7 @@ static slot *new_slot(unsigned which, unsigned class, size_t at, size_t span)
 static slot *carve(unsigned which, unsigned class, size_t span)
 {
     region *r = &npa_reservation.regions[which];
-    if (span > r->size - r->carved || !open_twins(r, r->carved + span)) {
+    if (span > r->room - r->carved || !open_twins(r, r->carved + span)) {
         return NULL;
     }
     slot *s = new_slot(which, class, r->carved, span);

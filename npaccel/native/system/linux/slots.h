@@ -49,6 +49,7 @@ typedef struct {
 
 typedef struct {
     size_t offset, size; /* of the homes in the reservation */
+    size_t room;         /* of these are still reserved */
     size_t carved, open; /* bytes given to slots; bytes of twins that are RW */
     _Atomic(slot *) *table;
     slot *cold[CLASSES];
@@ -164,7 +165,8 @@ void npa_pages_spare_tail(const slot *s);
 _Noreturn void npa_pages_lost(const char *what);
 /* Fresh memory at a place that is ours: what was there goes in the same step. */
 bool npa_pages_map_over(char *at, size_t size, int protection);
-/* Fill a hole in the reservation; the only other outcome is that somebody else did. */
+/* Fill a hole in the reservation. Where there is no address space left it stays one: touching it
+ * faults as well. The only other outcome is that somebody else did. */
 void npa_pages_fill_hole(char *at, size_t size);
 int npa_pages_move(char *from, char *to, size_t size, int flags);
 /* Forget a slot's pages: true when it may be used again. */

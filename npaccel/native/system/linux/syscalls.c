@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -253,6 +254,8 @@ extern size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
 #pragma weak getrandom
 #pragma weak process_vm_readv
 #pragma weak process_vm_writev
+#pragma weak setrlimit64
+#pragma weak prlimit64
 
 typedef struct iovec iovec;
 
@@ -400,6 +403,42 @@ SELDOM(long, syscall, number != SYS_futex, use_by_number(number, a, b, c),
        (long number, long a, long b, long c, long d, long e, long f),
        (number, a, b, c, d, e, f))
 
+/* Who is told before this process's address space is limited. */
+static void (*limited)(size_t to);
+
+static void tell(int what, uint64_t to)
+{
+    if (what == RLIMIT_AS && to < SIZE_MAX) {
+        limited((size_t)to);
+    }
+}
+
+typedef __rlimit_resource_t resource;
+typedef struct rlimit rlimit;
+typedef struct rlimit64 rlimit64;
+
+#define LIMITS(name, type)                                                                         \
+    static int served_##name(resource what, const type *to)                                        \
+    {                                                                                              \
+        if (to != NULL) {                                                                          \
+            tell((int)what, to->rlim_cur);                                                         \
+        }                                                                                          \
+        return name(what, to);                                                                     \
+    }
+#define LIMITS_ANY(name, type)                                                                     \
+    static int served_##name(pid_t pid, resource what, const type *to, type *before)               \
+    {                                                                                              \
+        if (to != NULL && (pid == 0 || pid == getpid())) {                                         \
+            tell((int)what, to->rlim_cur);                                                         \
+        }                                                                                          \
+        return name(pid, what, to, before);                                                        \
+    }
+
+LIMITS(setrlimit, rlimit)
+LIMITS(setrlimit64, rlimit64)
+LIMITS_ANY(prlimit, rlimit)
+LIMITS_ANY(prlimit64, rlimit64)
+
 #define SERVED(f) {.name = #f, .ours = (void *)served_##f}
 static npa_import functions[] = {
     SERVED(write), SERVED(__write), SERVED(pwrite), SERVED(pwrite64), SERVED(__pwrite64),
@@ -412,11 +451,13 @@ static npa_import functions[] = {
     SERVED(recvmmsg), SERVED(readv), SERVED(preadv), SERVED(preadv64), SERVED(preadv2),
     SERVED(preadv64v2), SERVED(process_vm_readv), SERVED(getrandom), SERVED(fread),
     SERVED(fread_unlocked), SERVED(__fread_chk), SERVED(__fread_unlocked_chk), SERVED(syscall),
+    SERVED(setrlimit), SERVED(setrlimit64), SERVED(prlimit), SERVED(prlimit64),
     {.name = "dlsym", .ours = (void *)npa_imports_dlsym},
     {.name = "dlvsym", .ours = (void *)npa_imports_dlvsym}};
 
-int npa_calls_serve(void)
+int npa_calls_serve(void (*tell_limit)(size_t to))
 {
+    limited = tell_limit;
     return npa_imports_replace(functions, (int)(sizeof functions / sizeof *functions));
 }
 

@@ -38,7 +38,11 @@ int npa_interrupted(void *unused)
 
 /* ---------------------------------------------------------------------- calls of the system */
 
-int npa_calls_serve(void) { return ENOSYS; }
+int npa_calls_serve(void (*limited)(size_t to))
+{
+    (void)limited;
+    return ENOSYS;
+}
 
 void npa_imports_check(void) {}
 

@@ -15,6 +15,12 @@ int npa_memory_init(void) { return ENOSYS; }
 
 bool npa_memory_limited(void) { return false; }
 
+bool npa_memory_make_way(size_t limit)
+{
+    (void)limit;
+    return true;
+}
+
 npa_range *npa_range_new(size_t bytes)
 {
     (void)bytes;
