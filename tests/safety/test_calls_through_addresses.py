@@ -27,19 +27,15 @@ def place_of_write():
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library lacks some")
 def test_every_function_is_found_in_our_own_table() -> None:
     error, functions, libraries, entries, refused = _native.system_calls()
-    assert (error, functions, refused) == (0, 47, 0)
+    assert (error, functions, refused) == (0, 51, 0)
     assert 1 < libraries < entries
 
 
-def test_nothing_is_changed_before_it_is_needed_nor_without_the_guard() -> None:
+def test_nothing_is_changed_without_the_guard() -> None:
     program = """
 _native.memory(False)
-real = place_of_write()
-npaccel.asarray(np.ones(1000)) + 1.0  # too small to wait
-assert place_of_write() == real
-x, want = pending()
 ours = place_of_write()
-assert ours != real
+x, want = pending()
 npaccel.config.guard = "off"
 assert place_of_write() == ours, "a result is alive, and may be hidden"
 np.testing.assert_array_equal(np.asarray(x), want)
@@ -47,9 +43,8 @@ del x
 gc.collect()
 npaccel.config.guard = "on"
 npaccel.config.guard = "off"
-assert place_of_write() == real
+assert place_of_write() != ours
 npaccel.config.guard = "on"
-x, want = pending()
 assert place_of_write() == ours
 """
     succeed(C_LIBRARY + program)

@@ -3,12 +3,13 @@
 NumPy warns at the operation; a deferred operation warns when it is evaluated. By then a
 `catch_warnings` block may have been entered or left, or the filters changed. What is pending at
 such a moment and may warn is therefore given the filters as they are (`Scope`), and waits on.
-Only where warnings were caught on their way (`record=True`, or `showwarning` replaced inside the
-block) is it evaluated before the block ends, since the program will look at what was caught.
+Only where warnings are caught on their way (`record=True`, another `showwarning`,
+`redirect_stderr`) is it evaluated before that ends, since the program will look at what was caught.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import types
 import warnings
@@ -40,11 +41,12 @@ class _Probe(Warning):
 def _version() -> object:
     """Which version of the filters is in force: what `warnings` writes into a registry."""
     registry: dict[Any, Any] = {}
-    filters, _module.filters = _module.filters, [("ignore", None, _Probe, None, 0)]
+    filters = _module.filters
+    vars(_module)["filters"] = [("ignore", None, _Probe, None, 0)]
     try:
         _module.warn_explicit("", _Probe, "", 1, registry=registry)
     finally:
-        _module.filters = filters
+        vars(_module)["filters"] = filters
     return registry.get("version")
 
 
@@ -144,8 +146,8 @@ def _only_shows(shows: tuple[Any, Any]) -> bool:
 
 
 def _in_force(filters: Any, shows: tuple[Any, Any]) -> None:
-    _module.filters = filters  # for one call; no registry should take them for changed
-    _module.showwarning, _module._showwarnmsg_impl = shows
+    """For one call: no registry should take them for changed, and nobody is told."""
+    vars(_module).update(filters=filters, showwarning=shows[0], _showwarnmsg_impl=shows[1])
 
 
 def _keep_scope() -> None:
@@ -164,10 +166,10 @@ def _settle() -> None:
         _state.settling = False
 
 
-def _first(prepare: Callable[..., None], original: Callable[..., Any]) -> Callable[..., Any]:
+def _first(prepare: Callable[[], None], original: Callable[..., Any]) -> Callable[..., Any]:
     def changed(*args: Any, **kwargs: Any) -> Any:
         try:
-            prepare(*args)
+            prepare()
         finally:
             result = original(*args, **kwargs)  # what is to be restored is, whatever came before
         return result
@@ -177,24 +179,71 @@ def _first(prepare: Callable[..., None], original: Callable[..., Any]) -> Callab
     return changed
 
 
-def _before_leaving(block: Any, *_: object) -> None:
-    outside = getattr(block, "_showwarning", None), getattr(block, "_showwarnmsg_impl", None)
-    if outside == (_module.showwarning, _module._showwarnmsg_impl):
+class _Watched(types.ModuleType):
+    """The module `warnings`, which sees what programs, and its own blocks, assign."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            if name == "filters":
+                _keep_scope()
+            elif name in _SHOWING and value is not getattr(self, name, None):
+                _before_showing_otherwise(name)
+        finally:
+            super().__setattr__(name, value)
+
+
+_Watched.__name__ = _Watched.__qualname__ = types.ModuleType.__name__
+_Watched.__module__ = types.ModuleType.__module__
+_SHOWING = {"showwarning", "_showwarnmsg_impl", "formatwarning", "defaultaction", "onceregistry"}
+
+
+def _before_showing_otherwise(name: str) -> None:
+    """What is found later is shown as it was to be; but whoever took it is told before he looks."""
+    own = (_module.showwarning, _module._showwarnmsg_impl) == _OWN
+    if own and name in ("showwarning", "_showwarnmsg_impl"):
         _keep_scope()
     else:
         _settle()
 
 
+class _Log(list[Any]):
+    """What `record=True` gives: all that was to be caught is in it when it is looked at."""
+
+
+for _name in (
+    *("__len__", "__iter__", "__reversed__", "__contains__", "__repr__", "__eq__", "__ne__"),
+    *("__getitem__", "__setitem__", "__delitem__", "__add__", "__mul__", "__reduce_ex__"),
+    *("clear", "copy", "count", "index", "pop", "remove", "reverse", "sort"),
+):
+    setattr(_Log, _name, _first(_settle, getattr(list, _name)))
+_Log.__name__ = _Log.__qualname__ = list.__name__
+_Log.__module__ = list.__module__
+
+
+def _complete(enter: Callable[..., Any]) -> Callable[..., Any]:
+    """`catch_warnings.__enter__`, whose list is complete also within the block."""
+
+    def changed(block: Any) -> Any:
+        log = enter(block)
+        if type(log) is list and _module._showwarnmsg_impl == log.append:
+            log = _Log(log)
+            vars(_module)["_showwarnmsg_impl"] = log.append
+        return log
+
+    changed.__name__, changed.__doc__ = enter.__name__, enter.__doc__
+    changed.__wrapped__ = enter  # type: ignore[attr-defined]
+    return changed
+
+
 def watch_scopes() -> None:
-    """See to what is pending before filters change and `catch_warnings` begins or ends."""
-
-    def keep(*_: object) -> None:
-        _keep_scope()
-
+    """See to what is pending before filters, or ways of showing warnings, change."""
+    _module.__class__ = _Watched
     block: Any = warnings.catch_warnings
-    block.__enter__ = _first(keep, block.__enter__)
-    block.__exit__ = _first(_before_leaving, block.__exit__)
+    block.__enter__ = _complete(block.__enter__)
     for name in ("_add_filter", "resetwarnings"):  # simplefilter and filterwarnings call the first
         original = getattr(warnings, name, None)
         if original is not None:
-            setattr(warnings, name, _first(keep, original))
+            setattr(warnings, name, _first(_keep_scope, original))
+    redirect: Any = contextlib.redirect_stderr
+    redirect.__enter__ = _first(_settle, redirect.__enter__)
+    redirect.__exit__ = _first(_settle, redirect.__exit__)

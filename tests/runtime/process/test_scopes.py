@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import random
 import sys
 import warnings
@@ -18,6 +20,7 @@ from npaccel.runtime.process.scopes import Scope
 N = 3000
 ZEROS = np.linspace(-2.0, 2.0, N + 1)  # its middle is 0
 Wrap = Callable[[Any], Any]
+WRITES = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
 
 
 def seen(caught: list[warnings.WarningMessage]) -> list[tuple[str, int]]:
@@ -139,6 +142,61 @@ def shown_in_a_way_of_its_own(wrap: Wrap) -> None:
     warnings.warn(f"caught {texts}", stacklevel=1)
 
 
+def shown_otherwise_without_a_block(wrap: Wrap) -> None:
+    """By assignments alone, as NumPy's own `suppress_warnings` does."""
+    texts: list[str] = []
+    for filters, show in (([*warnings.filters], texts), ([("always", None, Warning, None, 0)], [])):
+        before, warnings.filters = warnings.filters, filters  # type: ignore[assignment]
+        outside = reciprocal(wrap(ZEROS))
+        own = warnings.showwarning
+        warnings.showwarning = lambda message, *_, show=show, **__: show.append(str(message))
+        reciprocal(wrap(ZEROS))
+        caught = logarithm(wrap(ZEROS))
+        warnings.showwarning = own
+        texts.append(f"caught {len(show)}")
+        hidden = overflow(wrap(ZEROS))
+        warnings.filters = before
+        npaccel.evaluate(outside, caught, hidden)
+    warnings.warn(f"caught {texts}", stacklevel=1)
+
+
+def looked_at_within_the_block(wrap: Wrap) -> None:
+    told = []
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            a = reciprocal(wrap(ZEROS))
+            told.append(len(log))
+            logarithm(wrap(ZEROS))
+            told += [w.lineno for w in log]
+            b = overflow(wrap(ZEROS))
+            told += [bool(log), isinstance(log, list), repr(type(log)), str(log[-1].message)]
+        npaccel.evaluate(a, b)
+        told.append([str(w.message) for w in log])
+    warnings.warn(f"caught {told}", stacklevel=1)
+
+
+def written_otherwise(wrap: Wrap) -> None:
+    """To another stream, or in another form."""
+    with warnings.catch_warnings():
+        warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
+        warnings._showwarnmsg_impl = WRITES  # type: ignore[attr-defined]
+        texts = []
+        for _ in range(2):
+            with contextlib.redirect_stderr(io.StringIO()) as stream:
+                a = reciprocal(wrap(ZEROS))
+            texts.append(stream.getvalue())
+            with contextlib.redirect_stderr(io.StringIO()) as stream:
+                b = logarithm(wrap(ZEROS))
+                own = warnings.formatwarning
+                warnings.formatwarning = lambda message, *_: f"<{message}>"
+                c = overflow(wrap(ZEROS))
+                warnings.formatwarning = own
+            npaccel.evaluate(a, b, c)
+            texts.append(stream.getvalue())
+    warnings.warn(f"written {texts}", stacklevel=1)
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -148,6 +206,9 @@ def shown_in_a_way_of_its_own(wrap: Wrap) -> None:
         shown_once_a_place,
         shown_once_and_again_later,
         shown_in_a_way_of_its_own,
+        shown_otherwise_without_a_block,
+        looked_at_within_the_block,
+        written_otherwise,
     ],
 )
 def test_as_numpy(program: Callable[[Wrap], None]) -> None:
