@@ -20,7 +20,6 @@ from npaccel.runtime.process.scopes import Scope
 N = 3000
 ZEROS = np.linspace(-2.0, 2.0, N + 1)  # its middle is 0
 Wrap = Callable[[Any], Any]
-WRITES = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
 
 
 def seen(caught: list[warnings.WarningMessage]) -> list[tuple[str, int]]:
@@ -176,11 +175,16 @@ def looked_at_within_the_block(wrap: Wrap) -> None:
     warnings.warn(f"caught {told}", stacklevel=1)
 
 
+def _write(message: Any) -> None:
+    """As Python does; pytest has the warnings of tests in a list."""
+    sys.stderr.write(warnings._formatwarnmsg(message))  # type: ignore[attr-defined]
+
+
 def written_otherwise(wrap: Wrap) -> None:
     """To another stream, or in another form."""
     with warnings.catch_warnings():
         warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
-        warnings._showwarnmsg_impl = WRITES  # type: ignore[attr-defined]
+        warnings._showwarnmsg_impl = _write  # type: ignore[attr-defined]
         texts = []
         for _ in range(2):
             with contextlib.redirect_stderr(io.StringIO()) as stream:
