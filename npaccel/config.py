@@ -7,7 +7,6 @@ who subscribed (the runtime), so that it holds from the next operation on.
 from __future__ import annotations
 
 import math
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from npaccel.errors import ConfigError, NpaccelWarning
+from npaccel.own import os
 
 __all__ = [
     "DEVICE",

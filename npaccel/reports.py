@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sys
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +11,7 @@ from npaccel import _native, dispatch
 from npaccel.backends.registry import HOST
 from npaccel.errors import ProfileError
 from npaccel.later import Once, later
+from npaccel.own import os, time
 from npaccel.this_process import at_end, config, engine, make_engine
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ in hand. `before` hooks run in the order opposite to their making, so this modul
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -21,13 +20,13 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from npaccel.later import later
+from npaccel.own import os, time
 
 if TYPE_CHECKING:
     import fcntl
     import re
-    import time
 else:
-    fcntl, re, time = map(later, ("fcntl", "re", "time"))
+    fcntl, re = map(later, ("fcntl", "re"))
 
 __all__ = [
     "PLAIN",

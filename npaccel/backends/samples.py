@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from npaccel.backends.speeds import Work, work_of
@@ -10,6 +9,7 @@ from npaccel.ir.exponentials import exp
 from npaccel.ir.nodes import ArrayParam, Kernel, Leaf, Store, Stride
 from npaccel.ir.scalar import Core, Expr, Pool
 from npaccel.ir.text import body_text, kernel_name
+from npaccel.own import time
 
 __all__ = ["SAMPLE_ELEMENTS", "best_time", "measure_rates"]
 

@@ -5,11 +5,11 @@ Read from files' names, sizes and times, for loading what they define would take
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.util import find_spec
 
 from npaccel.caches.store import digest
+from npaccel.own import os
 
 __all__ = ["file_stamps", "package_identity"]
 

@@ -8,12 +8,12 @@ that ready before it is asked.
 from __future__ import annotations
 
 import marshal
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from npaccel.caches.store import Store, digest
+from npaccel.own import os
 
 __all__ = ["StartupProfile", "StartupProfiles"]
 

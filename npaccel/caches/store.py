@@ -8,14 +8,13 @@ checksum, and what does not match is deleted and not used. Many processes may sh
 from __future__ import annotations
 
 import errno
-import os
 import stat
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from npaccel import system
+from npaccel.own import os, time
 
 if TYPE_CHECKING:
     from hashlib import sha256

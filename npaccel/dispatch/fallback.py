@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npaccel import _native
+from npaccel.own import time
 
 __all__ = [
     "FALLBACKS",

@@ -7,7 +7,6 @@ covers every call that NumPy rejects: it then raises its own error.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -19,6 +18,7 @@ from npaccel import _native
 from npaccel.dispatch.special import OTHER, SPECIAL
 from npaccel.ir.kinds import OTHER_UFUNCS, Kind
 from npaccel.ir.names import FOLDING, VALUED, WARNING
+from npaccel.own import time
 
 __all__ = [
     "arg_rule",

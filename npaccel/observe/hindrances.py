@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from numpy._core import umath
 from npaccel import _native
 from npaccel.ir.kinds import OTHER_UFUNCS, Kind
 from npaccel.observe.words import bytes_text, count, short
+from npaccel.own import time
 
 __all__ = [
     "FEW_OPERATIONS",

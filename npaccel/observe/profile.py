@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import binascii
-import os
 import struct
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +24,7 @@ from npaccel.observe.profile_data import (
 )
 from npaccel.observe.profile_file import Recorded, load, no_profile
 from npaccel.observe.weights import SCALAR, Request, Rule
+from npaccel.own import os, time
 from npaccel.runtime.engine.tiers import COMPILING, NOT_YET
 from npaccel.runtime.programs.stored import Planned
 

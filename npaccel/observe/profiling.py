@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from npaccel.errors import ProfileError
 from npaccel.later import later
 from npaccel.observe import usage
 from npaccel.observe.profile_file import Counted, Recorded, recorded
+from npaccel.own import os
 
 if TYPE_CHECKING:
     from npaccel.observe import hindrances, html, profile_data, profile_page, profile_text

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from npaccel import own
 from npaccel.caches.store import HEAD, Store, digest
 
 KEY, OTHER = digest("one"), digest("other")
@@ -176,7 +177,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch) -> Non
     store, said = store_of(tmp_path / "cache")
     store.put(KEY, b"content")
     owner = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    monkeypatch.setattr(own.os, "geteuid", lambda: owner + 1)
     store, said = store_of(tmp_path / "cache")
     assert store.get(KEY) is None and "another user" in said[0]
 
@@ -195,7 +196,7 @@ def test_a_full_disk_is_told_once_and_reading_goes_on(tmp_path: Path, monkeypatc
     def full(descriptor: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(own.os, "write", full)
     for name in "abc":
         store.put(digest(name), b"more")
     (sentence,) = said

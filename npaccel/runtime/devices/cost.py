@@ -8,10 +8,10 @@ device is predicted, see choice.py.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 
 from npaccel.backends.speeds import Speeds
+from npaccel.own import os
 
 __all__ = ["Costs", "Speeds", "device_speeds", "note_devices", "noted_devices", "speeds_known"]
 

@@ -6,11 +6,11 @@ requests; a flush should not wait for that.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 from npaccel import _native
 from npaccel.errors import BackendUnavailable, CompileError
+from npaccel.own import time
 from npaccel.runtime.devices.cost import Costs
 from npaccel.runtime.engine.tiers import Asked, Tiers
 from npaccel.runtime.process import failures

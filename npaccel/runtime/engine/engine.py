@@ -6,10 +6,8 @@ comes back is kept under that key, and later flushes with it never meet Python.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -24,6 +22,7 @@ from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.later import Once, later
+from npaccel.own import os, time
 from npaccel.runtime.checking.comparing import Comparing
 from npaccel.runtime.devices.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate
 from npaccel.runtime.devices.choice import Device

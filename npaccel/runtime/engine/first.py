@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from npaccel import _native
 from npaccel.config import Config
 from npaccel.later import Once, later
+from npaccel.own import time
 
 if TYPE_CHECKING:
     from npaccel.runtime.checking import watching

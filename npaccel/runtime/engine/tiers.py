@@ -7,7 +7,6 @@ pay, is sent to the helper process; it is exchanged when the code is there.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from cachetools import LRUCache
 
 from npaccel import _native, system
 from npaccel.later import Once
+from npaccel.own import time
 from npaccel.runtime.devices.cost import POINT_S, Costs
 from npaccel.runtime.helper.helper import Helper
 from npaccel.runtime.process.failures import Sites

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 from typing import Any
+
+from npaccel.own import os
 
 __all__ = ["Unpacker", "pack"]
 

@@ -7,14 +7,13 @@ runs something at tier 0 listens on the way.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-import time
 from typing import Any
 
 import numpy as np
 
 from npaccel import _native, system
+from npaccel.own import os, time
 from npaccel.runtime.helper.frames import Unpacker, pack
 from npaccel.runtime.process.guarding import why_no_helper
 

@@ -4,10 +4,10 @@ the portable build of the core lacks: the one place that decides."""
 from __future__ import annotations
 
 import errno
-import os
 import sys
 
 from npaccel import _native
+from npaccel.own import os
 
 __all__ = [
     "UNGUARDED",

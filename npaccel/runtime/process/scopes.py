@@ -41,12 +41,12 @@ class _Probe(Warning):
 def _version() -> object:
     """Which version of the filters is in force: what `warnings` writes into a registry."""
     registry: dict[Any, Any] = {}
-    filters = _module.filters
-    vars(_module)["filters"] = [("ignore", None, _Probe, None, 0)]
+    # Python keeps the list that was asked last, for the end of the process: it is to be this one.
+    _module.filters.insert(0, ("ignore", None, _Probe, None, 0))
     try:
         _module.warn_explicit("", _Probe, "", 1, registry=registry)
     finally:
-        vars(_module)["filters"] = filters
+        _module.filters.remove(("ignore", None, _Probe, None, 0))
     return registry.get("version")
 
 
@@ -84,6 +84,7 @@ class Scope:
             _module.warn_explicit(text, category, filename, line, module=module, registry=own)
         finally:
             _in_force(*now)
+            _version()  # which leaves Python with these filters
 
     def has_shown(self, registry: Any, key: tuple[str, type[Warning], int]) -> bool:
         """Whether `warn` would find the warning of this key shown already, and do nothing."""

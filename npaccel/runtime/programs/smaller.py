@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from npaccel.errors import CompileError
 from npaccel.later import later
+from npaccel.own import time
 
 if TYPE_CHECKING:
     from npaccel.ir import nodes, passes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +12,7 @@ from npaccel.backends.base import Loaded
 from npaccel.caches.startup_profile import Use
 from npaccel.caches.store import Store, digest
 from npaccel.later import later
+from npaccel.own import time
 from npaccel.runtime.programs.jobs import Kept
 from npaccel.runtime.programs.program import PlanInfo, Recipe, assemble, describe
 from npaccel.runtime.programs.trace import Requests, RuleText, decode, rule_text

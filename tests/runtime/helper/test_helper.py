@@ -364,6 +364,65 @@ def test_a_program_that_closes_all_descriptors_has_its_files_for_itself(tmp_path
     )
 
 
+# What children of the program inherit the helper, which stays, does not: an end of a pipe whose
+# reader waits until all are closed, or a lock. Nor does it take the places of standard streams.
+INHERITS = (
+    BUSY
+    + """
+import select
+helper.stop()
+for i in range(3):
+    os.close(i)
+reads, writes = (os.dup2(end, end + 50) for end in os.pipe())
+os.closerange(0, 2)
+helper.start()
+assert helper.pid
+assert [os.open(os.devnull, os.O_RDWR) for i in range(3)] == [0, 1, 2]
+os.close(writes)
+assert select.select([reads], [], [], 20)[0] == [reads] and os.read(reads, 1) == b""
+assert helper.pid
+"""
+)
+
+
+@pytest.mark.pending
+def test_the_helper_inherits_nothing(tmp_path: Path) -> None:
+    environment = {"NPACCEL_TIERING": "adaptive", "NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run(
+        [sys.executable, "-c", INHERITS], env=os.environ | environment, timeout=100, check=True
+    )
+
+
+# As a program's tests do while they run.
+MOCKED = (
+    BUSY
+    + """
+import contextlib
+from unittest import mock
+names = ["open", "read", "write", "close", "fstat", "stat", "replace", "unlink", "getpid"]
+before = npaccel.stats()["kernels"]
+end = time.monotonic() + 40
+while npaccel.stats()["kernels"] == before:
+    assert time.monotonic() < end
+    with contextlib.ExitStack() as stack:
+        mocks = [stack.enter_context(mock.patch("os." + name)) for name in names]
+        mocks += [stack.enter_context(mock.patch("time." + n)) for n in ("time", "monotonic")]
+        npaccel.evaluate(np.tanh(x) * 3.0 - np.sqrt(x))
+    assert not any(m.called for m in mocks)
+helper.stop()
+assert os.fstat(0) and os.fstat(1) and os.fstat(2)
+"""
+)
+
+
+@pytest.mark.pending
+def test_functions_that_a_program_puts_into_modules_are_its_own(tmp_path: Path) -> None:
+    environment = {"NPACCEL_TIERING": "adaptive", "NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run(
+        [sys.executable, "-c", MOCKED], env=os.environ | environment, timeout=100, check=True
+    )
+
+
 FORKED = (
     BUSY
     + """

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -281,3 +284,30 @@ def test_scopes_are_given_back(deferred: None) -> None:
     import gc
 
     assert sum(isinstance(o, Scope) for o in gc.get_objects()) == 0
+
+
+ENDS = """
+import subprocess, sys
+import numpy as np
+def work():
+    x = np.arange(100_000.0)
+    for i in range(100):
+        x = np.sqrt(x * x + 1) - 1
+        x = x * 2.5 / 2.5 + np.sin(x) * 0
+    return x
+work(), work()
+subprocess.Popen(["sh", "-c", "true"]).wait()
+work()
+left_open = open(sys.argv[1])
+"""
+
+
+def test_what_is_collected_at_the_end_finds_the_filters(tmp_path: Path) -> None:
+    """Python goes by the list that it was given last, when its modules have gone."""
+    path = tmp_path / "program.py"
+    path.write_text(ENDS)
+    command = [sys.executable, "-P", "-m", "npaccel", "run", str(path), str(path)]
+    environment = os.environ | {"NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    environment.pop("PYTHONWARNINGS", None)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True)
+    assert done.stderr == b""

@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,10 +48,27 @@ struct npa_process {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static npa_process *all_under_way; /* with `lock` */
 
-/* In the process between, which has our memory, as long as the thread stands still. */
+/* In the process between, whose descriptors are a copy of ours: of those that the program lets its
+ * children have, the new process gets none. A pipe would have no end, a lock no release. */
+static void keep_descriptors(void)
+{
+    enum { CLOSED_BY_EXEC = 4, SEARCHED = 1 << 16 };
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 3u, ~0u, CLOSED_BY_EXEC) == 0) {
+        return;
+    }
+#endif
+    long most = sysconf(_SC_OPEN_MAX); /* Linux before 5.11 */
+    for (int fd = 3; fd < most && fd < SEARCHED; fd++) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+}
+
+/* It has our memory, as long as the thread stands still. */
 static int spawn_between(void *given)
 {
     npa_process *p = given;
+    keep_descriptors();
     p->error = posix_spawn(&p->pid, p->arguments[0], &p->actions, &p->attributes, p->arguments,
                            p->environment);
     _exit(0);
@@ -209,18 +227,41 @@ static npa_process *prepare(char *const *arguments, const char *left_out, char *
     return p;
 }
 
-/* Two pipes that no other process inherits; our ends do not wait. errors: the file for its standard
- * error. 0, or an error's number. */
-static int connect_to(npa_process *p, const char *errors, int *to, int *from)
+/* A pipe that no other process inherits; not where the program has closed its standard streams,
+ * whose numbers others go by. 0, or an error's number. */
+static int make_pipe(int ends[2])
 {
-    int there[2], back[2];
-    if (pipe2(there, O_CLOEXEC) < 0) {
+    int made[2];
+    if (pipe2(made, O_CLOEXEC) < 0) {
         return errno;
     }
-    if (pipe2(back, O_CLOEXEC) < 0) {
-        int error = errno;
+    for (int i = 0; i < 2; i++) {
+        ends[i] = made[i] < 3 ? fcntl(made[i], F_DUPFD_CLOEXEC, 3) : made[i];
+    }
+    int error = ends[0] < 0 || ends[1] < 0 ? errno : 0;
+    for (int i = 0; i < 2; i++) {
+        if (ends[i] != made[i]) {
+            close(made[i]);
+        }
+        if (error && ends[i] >= 0) {
+            close(ends[i]);
+        }
+    }
+    return error;
+}
+
+/* Two pipes; our ends do not wait. errors: the file for its standard error. 0, or an error's
+ * number. */
+static int connect_to(npa_process *p, const char *errors, int *to, int *from)
+{
+    int there[2], back[2], failed = make_pipe(there);
+    if (failed) {
+        return failed;
+    }
+    failed = make_pipe(back);
+    if (failed) {
         close(there[0]), close(there[1]);
-        return error;
+        return failed;
     }
     p->in = there[0], *to = there[1];
     *from = back[0], p->out = back[1];
