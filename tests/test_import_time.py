@@ -17,7 +17,7 @@ START = frozenset(
         f"npaccel.{name}"
         for name in (
             *("_native", "api", "blocks", "config", "debugging", "errors", "later"),
-            *("macros", "notebook", "reports", "system", "this_process"),
+            *("macros", "notebook", "own", "reports", "system", "this_process"),
             *("backends", "backends.registry"),
             *("caches", "caches.startup_profile", "caches.identity", "caches.store"),
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),
