@@ -94,6 +94,16 @@ def test_runs_of_programs_that_are_gone_still_count() -> None:
     assert "(unknown)" in str(npaccel.explain())
 
 
+def test_what_another_program_has_the_counts_of_is_not_told() -> None:
+    a = npaccel.asarray(np.ones(N))
+    npaccel.stats(reset=True)
+    for k in range(10 * MORE):
+        npaccel.evaluate(a[: N - k] * 2 + a[k:])
+    found = runs()
+    assert min(ran.runs for ran in found) > 0 and sum(ran.runs for ran in found) == 10 * MORE
+    assert f"reset: {10 * MORE}, which took" in str(npaccel.explain())
+
+
 def test_numpys_loops_say_why_and_what_they_are_measured_against(setting) -> None:
     a = npaccel.asarray(np.ones(N))
     setting("tiering", "off")

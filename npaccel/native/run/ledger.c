@@ -124,7 +124,7 @@ static entry *entries(int *n)
     }
     entry *all = calloc((size_t)most + 1, sizeof *all);
     for (npa_ledger *l = first; all != NULL && l != NULL; l = l->next) {
-        if (l->epoch == epoch) {
+        if (l->epoch == epoch && l->runs > 0) { /* none: another program has its counts */
             all[(*n)++] =
                 (entry){l, l->runs, l->ns, l->asked, l->asked != NULL ? l->n : 0, l->elsewhere};
             Py_INCREF(l->program);
