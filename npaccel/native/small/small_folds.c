@@ -12,7 +12,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { MOST_ELEMENTS = 8192, UFUNCS = NPA_ALL + 1 };
+enum { MOST_ELEMENTS = 8192, UFUNCS = NPA_FMIN + 1 };
 
 /* The ufuncs that fold, and what a fold begins with; without that, with its first element. */
 static struct {
@@ -28,6 +28,8 @@ static struct {
     [NPA_MIN] = {.name = "minimum"},
     [NPA_ANY] = {.name = "logical_or", .begins = true, .with = 0},
     [NPA_ALL] = {.name = "logical_and", .begins = true, .with = 1},
+    [NPA_FMAX] = {.name = "fmax"},
+    [NPA_FMIN] = {.name = "fmin"},
 };
 
 void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how)
@@ -225,7 +227,7 @@ static int folded_type(const npa_small_how *how, int type)
         }
         return type < NPY_INTP ? NPY_INTP : type;
     case NPA_ANY: case NPA_ALL: return NPY_BOOL;
-    case NPA_MAX: case NPA_MIN: return type;
+    case NPA_MAX: case NPA_MIN: case NPA_FMAX: case NPA_FMIN: return type;
     default: return type == NPY_BOOL || PyTypeNum_ISINTEGER(type) ? NPY_DOUBLE : type;
     }
 }
@@ -434,6 +436,11 @@ static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
     return Py_NewRef(found != usual ? PyArrayScalar_True : PyArrayScalar_False);
 }
 
+static bool is_extreme(npa_small_op op)
+{
+    return op == NPA_MAX || op == NPA_MIN || op == NPA_FMAX || op == NPA_FMIN;
+}
+
 /* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same
  * in any order; of floats not more than lie in NumPy's buffer. */
 bool npa_small_folds(PyArrayObject *a, npa_small_op op)
@@ -443,7 +450,7 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
     if (n <= MOST_ELEMENTS && !npa_small_is_large((size_t)n * 16)) {
         return true;
     }
-    bool extreme = op == NPA_MAX || op == NPA_MIN, logical = op == NPA_ANY || op == NPA_ALL;
+    bool extreme = is_extreme(op), logical = op == NPA_ANY || op == NPA_ALL;
     if (type == NPY_BOOL && (extreme || logical)) { /* see decided */
         return true;
     }
@@ -463,7 +470,7 @@ static bool goes_together(PyArrayObject *a, const npa_small_how *how)
 /* Which NaN an extreme is, or which zero, hangs on the order of the elements. */
 static bool hangs_on_order(PyObject *result, PyArrayObject *a, const npa_small_how *how)
 {
-    if (PyArray_DESCR(a)->kind != 'f' || (how->op != NPA_MAX && how->op != NPA_MIN)) {
+    if (PyArray_DESCR(a)->kind != 'f' || !is_extreme(how->op)) {
         return false;
     }
     double value = PyFloat_Check(result) ? PyFloat_AS_DOUBLE(result) : 0;

@@ -145,6 +145,34 @@ PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
     return names == NULL ? npa_small_fold(a, &how) : NULL;
 }
 
+/* Of single or double numbers. */
+static bool has_nan(PyObject *result)
+{
+    PyArrayObject *a = (PyArrayObject *)result;
+    if (!PyArray_Check(result)) {
+        double value = PyFloat_AsDouble(result);
+        return isnan(value);
+    }
+    bool found = false;
+    for (npy_intp i = 0, n = PyArray_SIZE(a); !found && i < n; i++) {
+        found = PyArray_TYPE(a) == NPY_DOUBLE ? isnan(((const double *)PyArray_DATA(a))[i])
+                                              : isnan(((const float *)PyArray_DATA(a))[i]);
+    }
+    return found;
+}
+
+/* nanmax, nanmin of floats; where there are but NaNs NumPy warns */
+static PyObject *run_nan_fold(const function *f, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names)
+{
+    int type = PyArray_TYPE((PyArrayObject *)args[0]);
+    PyObject *made = type == NPY_DOUBLE || type == NPY_FLOAT ? run_fold(f, args, n, names) : NULL;
+    if (made != NULL && has_nan(made)) {
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
 /* cumsum, cumprod */
 static PyObject *run_scan(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
@@ -238,6 +266,8 @@ static const function functions[] = {
     FOLD("mean", NPA_MEAN, as_mean, 4, false),
     FOLD("var", NPA_VAR, as_std, 5, false),
     FOLD("std", NPA_STD, as_std, 5, false),
+    {"nanmax", run_nan_fold, NPA_FMAX, as_max, 5, true, false},
+    {"nanmin", run_nan_fold, NPA_FMIN, as_max, 5, true, false},
     EXACT("argmax", NPA_MAX, run_place),
     EXACT("argmin", NPA_MIN, run_place),
     EXACT("ndarray.argmax", NPA_MAX, run_place),
@@ -334,7 +364,8 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
         return NULL;
     }
     size_t bytes = several ? 0 : (size_t)PyArray_NBYTES((PyArrayObject *)args[0]);
-    if (f->run == run_fold ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
+    bool folds = f->run == run_fold || f->run == run_nan_fold;
+    if (folds ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
         : f->run == npa_small_where ? npa_small_exceeds(bytes)
                                     : npa_small_is_large(bytes)) {
         return NULL;

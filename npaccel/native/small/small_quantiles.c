@@ -8,8 +8,9 @@
 
 #include <math.h>
 
-/* Elements of which all are sorted; quantiles that are asked for. */
-enum { MOST = 1024, MOST_ASKED = 32 };
+/* Elements that are taken at all; of which all are sorted, while of more those that are asked for
+ * come to their places; quantiles that are asked for. */
+enum { MOST = 1024, SORTED = 256, MOST_ASKED = 32 };
 
 /* Which of few doubles; `part`: of how many one number says. -1: NumPy reads it */
 static int read_asked(PyObject *q, double part, double *asked)
@@ -47,16 +48,35 @@ static bool interpolate(const double *sorted, npy_intp n, double q, double *valu
     return a != 0 && b != 0 && *value != 0 && isfinite(a) && isfinite(b);
 }
 
-/* Few doubles in order. NULL, perhaps without error: there is a NaN, or they are others. */
-static PyArrayObject *in_order(PyObject *const *args)
+/* So many places, and the last one, which has a NaN if there is one, have what a sorted array has
+ * there. */
+static bool put_in_place(PyArrayObject *a, const npy_intp *places, npy_intp n)
+{
+    npy_intp shape = n + 1;
+    PyObject *kth = PyArray_SimpleNew(1, &shape, NPY_INTP);
+    npy_intp *at = kth != NULL ? PyArray_DATA((PyArrayObject *)kth) : NULL;
+    if (kth != NULL) {
+        memcpy(at, places, (size_t)n * sizeof *at);
+        at[n] = PyArray_SIZE(a) - 1;
+    }
+    bool good = kth != NULL && PyArray_Partition(a, (PyArrayObject *)kth, 0, NPY_INTROSELECT) == 0;
+    Py_XDECREF(kth);
+    return good;
+}
+
+/* Doubles in order, as far as these places go. NULL, perhaps without error: there is a NaN, or they
+ * are others. */
+static PyArrayObject *in_order(PyObject *const *args, const npy_intp *places, npy_intp n)
 {
     const function flat = {.what = FLAT};
     npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]);
-    PyArrayObject *sorted = size <= MOST && npa_small_doubles(args[0])
+    PyArrayObject *sorted = npa_small_doubles(args[0])
                                 ? (PyArrayObject *)npa_small_copy(&flat, args, 1, NULL)
                                 : NULL;
-    if (sorted != NULL && (PyArray_Sort(sorted, 0, NPY_QUICKSORT) < 0 ||
-                           isnan(((const double *)PyArray_DATA(sorted))[size - 1]))) {
+    if (sorted != NULL &&
+        (!(size <= SORTED ? PyArray_Sort(sorted, 0, NPY_QUICKSORT) == 0
+                        : put_in_place(sorted, places, n)) ||
+         isnan(((const double *)PyArray_DATA(sorted))[size - 1]))) {
         Py_CLEAR(sorted);
     }
     return sorted;
@@ -66,7 +86,9 @@ static PyArrayObject *in_order(PyObject *const *args)
 PyObject *npa_small_median(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    PyArrayObject *sorted = n == 1 && names == NULL ? in_order(args) : NULL;
+    npy_intp half = PyArray_SIZE((PyArrayObject *)args[0]) / 2,
+             places[] = {half - (half > 0), half};
+    PyArrayObject *sorted = n == 1 && names == NULL ? in_order(args, places, 2) : NULL;
     if (sorted == NULL) {
         return NULL;
     }
@@ -86,7 +108,12 @@ PyObject *npa_small_quantile(const function *f, PyObject *const *args, Py_ssize_
     double asked[MOST_ASKED], found[MOST_ASKED];
     double part = f->what == PERCENTILE ? 100 : 1;
     int count = n == 2 && names == NULL ? read_asked(args[1], part, asked) : -1;
-    PyArrayObject *sorted = count > 0 ? in_order(args) : NULL;
+    npy_intp last = PyArray_SIZE((PyArrayObject *)args[0]) - 1, places[2 * MOST_ASKED];
+    for (int k = 0; k < count; k++) {
+        npy_intp before = (npy_intp)((double)last * asked[k]);
+        places[2 * k] = before, places[2 * k + 1] = before < last ? before + 1 : last;
+    }
+    PyArrayObject *sorted = count > 0 ? in_order(args, places, 2 * count) : NULL;
     if (sorted == NULL) {
         return NULL;
     }

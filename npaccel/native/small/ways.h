@@ -142,6 +142,8 @@ typedef enum {
     NPA_MIN,
     NPA_ANY,
     NPA_ALL,
+    NPA_FMAX,
+    NPA_FMIN,
     NPA_MEAN,
     NPA_VAR,
     NPA_STD

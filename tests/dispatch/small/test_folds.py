@@ -66,7 +66,9 @@ METHODS = ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "arg
 AXES: tuple[Any, ...] = ({}, {"axis": None}, *({"axis": k} for k in (0, 1, 2, -1, -2, 7)))
 TUPLES: tuple[Any, ...] = ((), (0,), (0, 1), (1, 2), (0, 2), (-1, 0, 1), (1, 1), (0, -9))
 AXES += tuple({"axis": axes} for axes in TUPLES)
-REDUCING = (np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and)
+FUNCTIONS = ("nanmax", "nanmin")
+REDUCING = (np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_or,
+            np.logical_and)  # fmt: skip
 
 
 def folds() -> Iterator[tuple[str, Fold]]:
@@ -75,6 +77,9 @@ def folds() -> Iterator[tuple[str, Fold]]:
         label = f"{name} {keywords}"
         yield f"x.{label}", lambda x, n=name, k=keywords: getattr(x, n)(**k)
         yield f"np.{label}", lambda x, n=name, k=keywords: getattr(np, n)(x, **k)
+    for name, axis, keep in itertools.product(FUNCTIONS, AXES, ({}, {"keepdims": True})):
+        keywords = axis | keep
+        yield f"np.{name} {keywords}", lambda x, n=name, k=keywords: getattr(np, n)(x, **k)
     for ufunc, axis in itertools.product(REDUCING, AXES):
         yield f"{ufunc} {axis}", lambda x, u=ufunc, k=axis: u.reduce(x, **k)
 
