@@ -218,10 +218,17 @@ def _converse(main: types.ModuleType) -> None:
     interact(local=vars(main), exitmsg="")
 
 
+def _folder() -> str:
+    """The working directory; '' where it was removed."""
+    with suppress(OSError):
+        return os.getcwd()
+    return ""
+
+
 def _path(options: Options) -> str:
     """The program's file as `python` shows it in tracebacks: not resolved, not tidied."""
     if options.kind == "file":
-        return os.path.join(os.getcwd(), options.program.removeprefix("./"))
+        return os.path.join(_folder(), options.program.removeprefix("./"))
     return {"code": "<string>", "stdin": "<stdin>"}.get(options.kind, "")
 
 
@@ -281,7 +288,7 @@ def _take_place(options: Options, path: str) -> types.ModuleType:
     main = types.ModuleType("__main__")
     vars(main).update(__builtins__=builtins, __annotations__={})
     main.__loader__ = importlib.machinery.BuiltinImporter
-    first = os.getcwd() if options.kind == "module" else ""
+    first = _folder() if options.kind == "module" else ""
     if options.kind == "file":
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
         first = os.path.dirname(os.path.realpath(path))
@@ -291,12 +298,13 @@ def _take_place(options: Options, path: str) -> types.ModuleType:
     letters = {kind: word for word, kind in KINDS.items()}
     sys.argv[:] = [letters.get(options.kind, options.program), *options.arguments]
     # In the place of the command's own folder, if it has one; collections are found in any case.
-    place = slice(0, 0 if sys.flags.safe_path else 1)
+    module = getattr(sys.modules["__main__"], "__spec__", None) is not None  # `python -m npaccel`
+    place = slice(0, 0 if sys.flags.safe_path or (module and not _folder()) else 1)
     collection = _is_collection(options, path)
     if collection or not sys.flags.safe_path:
         first = path if collection else first
         shadowed.load_before(first)
-        sys.path[place] = [first]
+        sys.path[place] = [first] if first or options.kind != "module" else []
     # The module that was there is what runs this function: it must not die.
     vars(main)["__npaccel_command__"] = sys.modules["__main__"]
     sys.modules["__main__"] = main

@@ -159,6 +159,22 @@ def test_the_ways_to_name_a_program(write, words: list[str], given: str) -> None
         assert done.stderr == expected.stderr
 
 
+def test_a_working_directory_that_was_removed(write) -> None:
+    program = str(write(PROGRAM + "    print(sys.path[0], __file__)\n    1 / 0") / "program.py")
+    gone = Path(program).parent / "gone"
+    for words in ([program], ["-c", PROGRAM], ["-m", "program"], ["program.py"], ["-"]):
+        ends = []
+        for start in (run, python):
+            gone.mkdir()
+            paths = {"PYTHONPATH": os.pathsep.join([str(gone.parent), HERE])}
+            options = {"preexec_fn": gone.rmdir, "input": PROGRAM, "variables": paths}
+            ends.append(start(*words, where=gone, **options))
+        assert ends[0].returncode == ends[1].returncode, ends[0].stderr
+        assert ends[0].stdout.replace("Array", "ndarray") == ends[1].stdout
+        if ends[0].returncode != 2:
+            assert ends[0].stderr == ends[1].stderr
+
+
 def test_a_terminal_as_the_program_is_a_conversation(write) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, b"import sys\nprint(6 * 7, sys.argv)\n1 / 0\nexit(3)\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from contextlib import suppress
 
 __all__ = ["COLUMNS", "bytes_text", "count", "moved_text", "percent", "row", "short"]
 
@@ -54,8 +55,8 @@ def row(label: str, words: str) -> list[str]:
 
 def short(site: str, width: int = LABEL) -> str:
     """`site` relative to the working directory, and cut at the left at a folder's name."""
-    folder = os.getcwd() + os.sep
-    site = site.removeprefix(folder)
+    with suppress(OSError):  # the directory was removed
+        site = site.removeprefix(os.getcwd() + os.sep)
     while len(site) > width and os.sep in site.removeprefix("..." + os.sep):
         rest = site.removeprefix("..." + os.sep).partition(os.sep)[2]
         site = f"...{os.sep}{rest}"
