@@ -323,6 +323,8 @@ def fold_rule(
         return None
     if array.kind == "c" and loop[1].kind not in "bc":
         return None
+    if kind is Kind.REDUCE and ufunc is np.multiply and loop[1].kind in "fc":
+        return None  # in another order than NumPy's other parts overflow, or vanish
     warns, lossy = _may_warn(ufunc, loop), warns_on_cast(array, loop[1])
     if lossy and not warns:
         return None  # NumPy warns of the cast itself

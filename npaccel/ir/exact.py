@@ -430,8 +430,7 @@ def _pick(order: Core, *, first: bool) -> Callable[[Expr, Expr], Expr]:
 _REAL = (
     Op("add", 2, 1, "f", lambda x, y: x + y, Fold.SUM, when.arithmetic, propagates=(True, True)),
     Op("subtract", 2, 1, "f", lambda x, y: x - y, None, when.arithmetic, propagates=(True, True)),
-    Op("multiply", 2, 1, "f", lambda x, y: x * y, Fold.PRODUCT, when.arithmetic,
-       propagates=(True, True)),
+    Op("multiply", 2, 1, "f", lambda x, y: x * y, None, when.arithmetic, propagates=(True, True)),
     Op("divide", 2, 1, "f", lambda x, y: x / y, None, when.division, propagates=(True, False)),
     Op("negative", 1, 1, "f", Expr.flipped, propagates=(True,), warns=""),
     Op("absolute", 1, 1, "f", abs, propagates=(True,), warns=""),

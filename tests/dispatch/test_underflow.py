@@ -69,7 +69,7 @@ OPERATIONS: dict[str, Callable[[np.ndarray], object]] = {
     "copy": lambda x: x.copy(),
     "cast": lambda x: x.astype("f4"),
     "into a slice": into_slice,
-    "reduction": lambda x: np.multiply.reduce(x.reshape(2, -1), axis=0),
+    "reduction": lambda x: np.add.reduce(x.reshape(2, -1), axis=0),
     "scan": np.multiply.accumulate,
 }
 

@@ -1,4 +1,4 @@
-/* fold.h: in which order the elements of a sum or product of floats are taken. See Note [Reduction
+/* fold.h: in which order the elements of a sum of floats are taken. See Note [Reduction
  * order] of ir/nodes.py. */
 #ifndef NPA_LOOPS_FOLD_H
 #define NPA_LOOPS_FOLD_H
@@ -29,20 +29,19 @@ typedef struct {
 void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint32_t axes, int size,
                     npa_order *o);
 
-/* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
+/* to = older + to, width times; lanes[k % 32] += x[k]. */
 typedef void npa_combine_function(const void *older, void *to, int64_t width);
 typedef void npa_lanes_function(void *lanes, const void *x, int64_t n);
 typedef struct npa_arithmetic {
     npa_combine_function *combine;
     npa_lanes_function *lanes;
-    /* sums[i] op= x[k * step + i] */
+    /* sums[i] += x[k * step + i] */
     void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n);
     void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
     void (*chunk)(const void *x, int64_t n, void *result); /* of at most NPA_FOLD_CHUNK elements */
     int type, size; /* that it computes with */
-    double identity;
 } npa_arithmetic;
-/* Of sums and of products; of floats and of doubles. */
-extern const npa_arithmetic npa_arithmetics[2][2];
+/* Of floats and of doubles. */
+extern const npa_arithmetic npa_arithmetics[2];
 
 #endif

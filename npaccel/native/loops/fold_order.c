@@ -1,4 +1,4 @@
-/* fold_order.c: in which order the elements of a float sum or product are taken.
+/* fold_order.c: in which order the elements of a float sum are taken.
  *
  * The order decides the last bits, so it follows from the operand's shape and strides and the
  * reduced axes alone: it is the same in kernels, without a program, and whatever shares a loop with

@@ -1,4 +1,4 @@
-/* fold.c: runs a sum or product of floats, in its own order, on all cores.
+/* fold.c: runs a sum of floats, in its own order, on all cores.
  *
  * for each result (parallel), or each chunk of its rows:
  *     for each block of a chunk:  lanes[k % 32] += x[k];  push the lanes on a counter
@@ -45,13 +45,7 @@ static void push(counter *c, const arithmetic *a, void *value)
 
 static void fill(const arithmetic *a, void *to, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        if (a->size == 4) {
-            ((float *)to)[i] = (float)a->identity;
-        } else {
-            ((double *)to)[i] = a->identity;
-        }
-    }
+    memset(to, 0, (size_t)(n * a->size));
 }
 
 /* The combination of all that was pushed; the identity if nothing was. */
@@ -513,7 +507,7 @@ static int run_parts(fold *f)
 const arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
 {
     bool wide = rule->loop_type[0] == NPY_DOUBLE || rule->loop_type[0] == NPY_CDOUBLE;
-    const arithmetic *a = &npa_arithmetics[rule->identity][wide];
+    const arithmetic *a = &npa_arithmetics[wide];
     *type = a->type;
     return a;
 }

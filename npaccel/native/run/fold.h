@@ -1,4 +1,4 @@
-/* fold.h: sums and products of floats, in an order of their own. */
+/* fold.h: sums of floats, in an order of their own. */
 #ifndef NPA_RUN_FOLD_H
 #define NPA_RUN_FOLD_H
 
@@ -28,10 +28,9 @@ void npa_fold_end(void *state, const npa_arithmetic *a, void *out);
 /* Results from what each chunk of each row gave, in order. Kinds raised. */
 int npa_fold_combine(const npa_folding *of, const char *parts);
 /* Of the kinds raised those that are told: an overflow where some result is infinite, as kernels
- * have it. In an order that is not NumPy's a part may overflow whose product with the rest does
- * not. */
+ * have it. */
 int npa_fold_told(const npa_folding *of, int kinds);
-/* Whether the request is a sum or product in this order; run it, as npa_fold. */
+/* Whether the request is a sum in this order; run it, as npa_fold. */
 bool npa_folds_in_order(const npa_request *r);
 int npa_fold_request(npa_queue *q, npa_request *r);
 

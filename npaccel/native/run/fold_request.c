@@ -1,4 +1,4 @@
-/* fold_request.c: requests that are sums or products of floats, see fold.c. */
+/* fold_request.c: requests that are sums of floats, see fold.c. */
 #include "run/run.h"
 #include "run/fold.h"
 
