@@ -214,6 +214,8 @@ def record_fold(
         Kind.REDUCE, ufunc, array.dtype, _dtype(dtype), None if target is None else target.dtype
     )
     if rule is None:
+        if ufunc is np.multiply and array.dtype.kind in "fc":
+            raise NotRecorded("products of floats keep NumPy's order")
         raise NotRecorded(f"no reduction kernel for {array.dtype}")
     start = None
     if initial is not np._NoValue:
