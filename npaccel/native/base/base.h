@@ -140,6 +140,7 @@ typedef struct {
     uint32_t kept;    /* rounds that the latest decision is for; 0: there was none */
     uint8_t way;      /* that decision */
     bool on_trial;
+    bool is_long;     /* its rounds take a millisecond or more */
 } npa_choice;
 enum { NPA_MARGIN = 32 }; /* part by which the way that is not kept has to win */
 /* Of the round to come */

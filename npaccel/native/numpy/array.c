@@ -77,15 +77,6 @@ static PyObject *binary_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
     return timed_in_numpy(a, b, slot, NULL);
 }
 
-/* As NumPy's, in a round of a trial that is NumPy's. */
-static PyObject *binary_passed(PyObject *a, PyObject *b, binaryfunc slot)
-{
-    npa_passed++;
-    PyObject *result = npa_adopted(binary_in_numpy(a, b, slot));
-    npa_passed--;
-    return result;
-}
-
 void npa_operator_is_exact(PyObject *ufunc, npa_exactness how)
 {
     for (int op = 0; op < OP_COUNT; op++) {
@@ -93,22 +84,10 @@ void npa_operator_is_exact(PyObject *ufunc, npa_exactness how)
     }
 }
 
-bool npa_is_exact(npa_exactness how, const npa_value *values, int n)
-{
-    for (int k = 0; k < n; k++) {
-        PyArrayObject *a = values[k].array;
-        if (a != NULL && (PyArray_ISOBJECT(a) ||
-                          (how == NPA_EXACT_IF_REAL && PyArray_ISCOMPLEX(a)))) {
-            return false;
-        }
-    }
-    return how != NPA_INEXACT;
-}
-
 /* Whether NumPy does it at once, in a block; see autotune.c. */
 static bool passes(enum operation op, const npa_value *values, int n)
 {
-    return npa_autotune_on && npa_in_block() && npa_is_exact(exact[op], values, n) &&
+    return npa_autotune_on && npa_in_block() && npa_has_numpys_bits(exact[op], values, n) &&
            npa_autotune_passes(operations[op], npa_broadcast_bytes(values, n), true);
 }
 
@@ -146,6 +125,22 @@ static PyObject *small(enum operation op, PyObject *const *args, Py_ssize_t n)
                : NULL;
 }
 
+/* The same in a round of a trial that is NumPy's, where operands may be hidden. The third one is
+ * written. */
+static PyObject *small_passed(enum operation op, PyObject *const *args, Py_ssize_t n)
+{
+    for (Py_ssize_t k = 0; k < n; k++) {
+        if (Py_IS_TYPE(args[k], npa_array_type) &&
+            npa_touch((PyArrayObject *)args[k], n > 2 && args[k] == args[2]) < 0) {
+            return NULL;
+        }
+    }
+    npa_passed++;
+    PyObject *result = small(op, args, n);
+    npa_passed--;
+    return result;
+}
+
 static PyUFuncObject *ufunc_of(enum operation op) { return (PyUFuncObject *)operations[op]; }
 
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
@@ -162,11 +157,8 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
     if (npa_aside_ufunc(ufunc_of(op), exact[op], values, args, 2, &result)) {
         return result;
     }
-    bool wanted = npa_wants(values, 2);
-    if (wanted && passes(op, values, 2)) {
-        return binary_passed(a, b, slot);
-    }
-    if (wanted) {
+    bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
+    if (wanted && !passed) {
         int status = record(operations[op], values, 2, NULL, results);
         if (status > 0 && op == OP_DIVMOD) {
             return Py_BuildValue("(NN)", results[0], results[1]);
@@ -175,12 +167,15 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
             return status > 0 ? results[0] : NULL;
         }
     }
-    result = !wanted ? small(op, args, 2) : NULL;
+    result = passed ? small_passed(op, args, 2) : !wanted ? small(op, args, 2) : NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
+    npa_passed += passed;
     result = binary_in_numpy(a, b, slot);
-    return wanted ? npa_adopted(result) : result;
+    result = wanted ? npa_adopted(result) : result;
+    npa_passed -= passed;
+    return result;
 }
 
 static PyObject *in_place_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
@@ -226,7 +221,7 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
             return status > 0 ? result : NULL;
         }
     }
-    result = !wanted ? small(op, args, 3) : NULL;
+    result = passed ? small_passed(op, args, 3) : !wanted ? small(op, args, 3) : NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
@@ -251,7 +246,9 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
             return status > 0 ? result : NULL;
         }
     }
-    result = wanted || PyErr_Occurred() ? NULL : small(op, &a, 1);
+    result = PyErr_Occurred() ? NULL
+             : passed         ? small_passed(op, &a, 1)
+             : !wanted        ? small(op, &a, 1) : NULL;
     if (result != NULL) {
         return result;
     }
@@ -432,6 +429,10 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
+    }
+    result = passed ? small_passed(map[how], args, 2) : NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
     }
     PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
     bool due = npa_look_due();

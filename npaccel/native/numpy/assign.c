@@ -264,7 +264,7 @@ static int assign_later(PyObject *a, PyObject *key, PyObject *value, int kind, n
     PyArrayObject *self = (PyArrayObject *)a;
     bool wanted = npa_wants(both, 2), on_trial = npa_autotune_on && npa_in_block();
     int status = 0;
-    if (kind == 0 && (wanted || npa_key_wants(key)) &&
+    if (kind == 0 && (npa_wants_coarsely(both, 2) || npa_key_wants(key)) &&
         !(on_trial &&
           npa_autotune_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
         status = assign_elements(a, key, value);

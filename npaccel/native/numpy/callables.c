@@ -297,6 +297,31 @@ static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
     return c->t->adopts > 1 ? npa_itself(result) : result;
 }
 
+/* A call that is not taken. NULL, perhaps without error: it may be. */
+static PyObject *left(const call *c, Py_ssize_t all)
+{
+    const target *t = c->t;
+    PyObject *result = attempt_small(c);
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
+    }
+    if (t->action == SMALL) {
+        return in_numpy(c);
+    }
+    if (t->action == STEPS) {
+        return in_steps(c, all);
+    }
+    if (t->action == REDUCED && npa_whole > 0 && PyObject_TypeCheck(c->self, &PyUFunc_Type)) {
+        int status = npa_fold_in_whole(c->self, c->args, c->n, c->names, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    bool idle = npa_suspended || !npa_worth(t, c->self, c->args, c->n, all, false) ||
+                npa_idle(t, c->self, c->args, c->n, c->names) || !npa_in_block();
+    return idle ? not_taken(c) : NULL;
+}
+
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                       PyObject *names)
 {
@@ -306,27 +331,29 @@ static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py
     }
     call c = {.t = t, .self = self, .args = args, .n = n, .names = names};
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    PyObject *result = attempt_small(&c);
+    npa_coarse += !t->waits;
+    PyObject *result = left(&c, all);
+    npa_coarse -= !t->waits;
+    return result != NULL || PyErr_Occurred() ? result : taken_or_passed(&c, all);
+}
+
+/* As left. */
+static PyObject *left_packed(const call *c)
+{
+    const target *t = c->t;
+    bool keywords = c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0;
+    PyObject *result = attempt_small(c);
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
     if (t->action == SMALL) {
-        return in_numpy(&c);
+        return in_numpy(c);
     }
-    if (t->action == STEPS) {
-        return in_steps(&c, all);
-    }
-    if (t->action == REDUCED && npa_whole > 0 && PyObject_TypeCheck(self, &PyUFunc_Type)) {
-        int status = npa_fold_in_whole(self, args, n, names, &result);
-        if (status != 0) {
-            return status > 0 ? result : NULL;
-        }
-    }
-    if (npa_suspended || !npa_worth(t, self, args, n, all, false) ||
-        npa_idle(t, self, args, n, names) || !npa_in_block()) {
-        return not_taken(&c);
-    }
-    return taken_or_passed(&c, all);
+    bool idle = npa_suspended ||
+                (!npa_worth(t, c->self, c->args, c->n, c->n, keywords) &&
+                 !(t->action == ARGUMENTS && keywords && npa_any_large_named(c->dict))) ||
+                !npa_in_block();
+    return idle ? not_taken(c) : NULL;
 }
 
 static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObject *dict)
@@ -337,21 +364,10 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
     } else if (t->kind != METH_NOARGS) {
         c.args = &PyTuple_GET_ITEM(args, 0), c.n = PyTuple_GET_SIZE(args);
     }
-    bool keywords = dict != NULL && PyDict_GET_SIZE(dict) > 0;
-    PyObject *result = attempt_small(&c);
-    if (result != NULL || PyErr_Occurred()) {
-        return result;
-    }
-    if (t->action == SMALL) {
-        return in_numpy(&c);
-    }
-    if (npa_suspended ||
-        (!npa_worth(t, self, c.args, c.n, c.n, keywords) &&
-         !(t->action == ARGUMENTS && keywords && npa_any_large_named(dict))) ||
-        !npa_in_block()) {
-        return not_taken(&c);
-    }
-    return taken_or_passed(&c, c.n);
+    npa_coarse += !t->waits;
+    PyObject *result = left_packed(&c);
+    npa_coarse -= !t->waits;
+    return result != NULL || PyErr_Occurred() ? result : taken_or_passed(&c, c.n);
 }
 
 /* A stub is told the object but not which function it stands for: one of each kind per target. */
@@ -471,18 +487,32 @@ static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssiz
     return status;
 }
 
+/* As ufunc_passes. made: the bytes of a result that is larger than what it is of. */
+static bool passes(const whole *w, size_t made, PyObject *const *args, Py_ssize_t all)
+{
+    bool mine = false;
+    size_t bytes = npa_autotune_on && w->waits ? npa_most_bytes(args, all, &mine) : 0;
+    bytes = made > bytes ? made : bytes;
+    return bytes > 0 && npa_autotune_on && w->waits && npa_autotune_passes_call(w, bytes, true);
+}
+
+bool npa_whole_passes(PyObject *function, PyObject *const *args, Py_ssize_t n, Py_ssize_t all)
+{
+    const whole *w = &npa_wholes[*npa_whole_place(function) - 1];
+    return npa_in_block() && passes(w, w->repeats ? npa_repeated_bytes(args, n) : 0, args, all);
+}
+
 /* The call is recorded, or its recorder makes the result, or it is NumPy's in a round that is.
- * made: the bytes of a result that is larger than what it is of. False: none of these. */
+ * False: none of these. */
 static bool record_whole(const whole *w, size_t made, PyObject *const *args, Py_ssize_t n,
                          PyObject *names, PyObject **result)
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    bool mine = false;
-    size_t bytes = npa_most_bytes(args, all, &mine);
-    bytes = made > bytes ? made : bytes;
-    if (npa_autotune_on && w->waits && npa_autotune_passes_call(w, bytes, true)) {
+    if (passes(w, made, args, all)) {
         npa_passed++;
-        bool done = run_whole(w, SIZE_MAX, args, n, names, result) != 0;
+        *result = w->small != NULL ? do_small(w->small, NULL, args, n, names) : NULL;
+        bool done = *result != NULL || PyErr_Occurred() ||
+                    run_whole(w, SIZE_MAX, args, n, names, result) != 0;
         npa_passed--;
         if (done) {
             return true;
@@ -517,11 +547,11 @@ static PyObject *call_whole(const whole *w, PyObject *self, PyObject *const *arg
     return npa_adopted_each(result);
 }
 
-PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+static PyObject *whole_call(const whole *w, PyObject *self, PyObject *const *args, size_t nargs,
+                            PyObject *names)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    const whole *w = &npa_wholes[*npa_whole_place(self) - 1];
     PyObject *result = w->small != NULL ? do_small(w->small, NULL, args, n, names) : NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
@@ -543,4 +573,13 @@ PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, Py
                    : w->original(self, args, nargs, names);
     }
     return call_whole(w, self, args, nargs, names);
+}
+
+PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    const whole *w = &npa_wholes[*npa_whole_place(self) - 1];
+    npa_coarse += !w->waits;
+    PyObject *result = whole_call(w, self, args, nargs, names);
+    npa_coarse -= !w->waits;
+    return result;
 }

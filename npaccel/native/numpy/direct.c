@@ -189,6 +189,49 @@ static bool passes(const direct_method *m, PyObject *self)
                                     !npa_waits((PyArrayObject *)self));
 }
 
+/* *args and **kwargs one after the other: how many, or -1 for an error; *names: of the latter, a
+ * new reference. */
+static Py_ssize_t flatten(PyObject *given, PyObject *kwargs, PyObject **flat, PyObject **names)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(given), position = 0, k = n;
+    memcpy(flat, &PyTuple_GET_ITEM(given, 0), (size_t)n * sizeof *flat);
+    if (PyDict_GET_SIZE(kwargs) == 0) {
+        return n;
+    }
+    PyObject *key, *value;
+    *names = PyTuple_New(PyDict_GET_SIZE(kwargs));
+    while (*names != NULL && PyDict_Next(kwargs, &position, &key, &value)) {
+        PyTuple_SET_ITEM(*names, k - n, Py_NewRef(key));
+        flat[k++] = value;
+    }
+    return *names != NULL ? k : -1;
+}
+
+/* Recorded, or done at once. As npa_direct_call. */
+static int record_function(PyObject *function, PyObject *const *flat, Py_ssize_t n, Py_ssize_t k,
+                           PyObject *names, PyObject **result)
+{
+    const npa_small_function *small = npa_stands_aside() ? npa_aside_find(function) : NULL;
+    int aside = npa_aside_function(small, flat, n, names, result);
+    if (aside != 0 || small != NULL) { /* its parts have ways of their own */
+        return aside;
+    }
+    npa_recorder *record = npa_suspended == 0 ? npa_recorder_of(function, flat, k) : NULL;
+    bool passed = record != NULL && npa_whole_passes(function, flat, n, k);
+    *result = record != NULL && !passed ? record(flat, n, names) : NULL;
+    if (*result != NULL || PyErr_Occurred()) {
+        return *result != NULL ? 1 : -1;
+    }
+    size_t most = npa_most_whole(function, names);
+    bool whole = passed || (most > 0 && npa_at_once(flat, k, most));
+    npa_suspended += whole, npa_whole += whole, npa_passed += passed;
+    int status = npa_direct_call(function, flat, n, names, whole ? n : 0, whole ? NPA_ANY_SIZE : 0,
+                                 false, result);
+    npa_suspended -= whole, npa_whole -= whole, npa_passed -= passed;
+    *result = whole && status > 0 ? npa_adopted(*result) : *result;
+    return status > 0 && *result == NULL ? -1 : status;
+}
+
 /* function(*args, **kwargs), where all arrays in it are small. As npa_direct_call. */
 static int call_function(PyObject *const *args, PyObject **result)
 {
@@ -197,40 +240,10 @@ static int call_function(PyObject *const *args, PyObject **result)
         PyTuple_GET_SIZE(given) + PyDict_GET_SIZE(kwargs) > MOST) {
         return 0;
     }
-    Py_ssize_t n = PyTuple_GET_SIZE(given), position = 0, k = n;
-    memcpy(flat, &PyTuple_GET_ITEM(given, 0), (size_t)n * sizeof *flat);
-    if (PyDict_GET_SIZE(kwargs) > 0) {
-        PyObject *key, *value;
-        names = PyTuple_New(PyDict_GET_SIZE(kwargs));
-        while (names != NULL && PyDict_Next(kwargs, &position, &key, &value)) {
-            PyTuple_SET_ITEM(names, k - n, Py_NewRef(key));
-            flat[k++] = value;
-        }
-        if (names == NULL) {
-            return -1;
-        }
-    }
-    const npa_small_function *small = npa_stands_aside() ? npa_aside_find(args[1]) : NULL;
-    int aside = npa_aside_function(small, flat, n, names, result);
-    if (aside != 0 || small != NULL) { /* its parts have ways of their own */
-        Py_XDECREF(names);
-        return aside;
-    }
-    npa_recorder *record = npa_suspended == 0 ? npa_recorder_of(args[1], flat, k) : NULL;
-    *result = record != NULL ? record(flat, n, names) : NULL;
-    if (*result != NULL || PyErr_Occurred()) {
-        Py_XDECREF(names);
-        return *result != NULL ? 1 : -1;
-    }
-    size_t most = npa_most_whole(args[1], names);
-    bool whole = most > 0 && npa_at_once(flat, k, most);
-    npa_suspended += whole, npa_whole += whole;
-    int status = npa_direct_call(args[1], flat, n, names, whole ? n : 0, whole ? NPA_ANY_SIZE : 0,
-                                 false, result);
-    npa_suspended -= whole, npa_whole -= whole;
-    *result = whole && status > 0 ? npa_adopted(*result) : *result;
+    Py_ssize_t n = PyTuple_GET_SIZE(given), all = flatten(given, kwargs, flat, &names);
+    int status = all < 0 ? -1 : record_function(args[1], flat, n, all, names, result);
     Py_XDECREF(names);
-    return status > 0 && *result == NULL ? -1 : status;
+    return status;
 }
 
 /* Functions whose own Python code runs on our arrays, and what it calls is recorded; the value: in

@@ -88,6 +88,17 @@ PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key)
     return result;
 }
 
+bool npa_wants_coarsely(const npa_value *values, int n)
+{
+    bool any = false;
+    for (int k = 0; k < n && !any; k++) {
+        PyArrayObject *a = values[k].array;
+        any = a != NULL && ((size_t)PyArray_NBYTES(a) >= npa_ours_here() || npa_is_pending(a) ||
+                            npa_is_hidden(a));
+    }
+    return any && npa_wants(values, n);
+}
+
 /* Whether an array in a key is pending or large: a small table may have a large result. */
 bool npa_key_wants(PyObject *key)
 {
@@ -95,7 +106,7 @@ bool npa_key_wants(PyObject *key)
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *part = PyTuple_CheckExact(key) ? PyTuple_GET_ITEM(key, i) : key;
         npa_value v = {.array = PyArray_Check(part) ? (PyArrayObject *)part : NULL};
-        if (npa_wants(&v, 1)) {
+        if (npa_wants_coarsely(&v, 1)) {
             return true;
         }
     }
@@ -300,7 +311,7 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
         }
     }
     bool large = kind == 0 && (npa_is_pending((PyArrayObject *)a) || npa_key_wants(key) ||
-                               (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here());
+                               (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_ours_here());
     PyObject *picked;
     if (large && pick_large(a, key, &picked)) {
         return picked;
@@ -317,7 +328,7 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
         PyObject *result = npa_numpy.mapping.mp_subscript(x, key);
         Py_DECREF(x);
         if (kind == 0 && result != NULL && PyArray_CheckExact(result) &&
-            (size_t)PyArray_NBYTES((PyArrayObject *)result) >= npa_threshold_here()) {
+            (size_t)PyArray_NBYTES((PyArrayObject *)result) >= npa_ours_here()) {
             Py_SETREF(result, PyArray_View((PyArrayObject *)result, NULL, npa_array_type));
         }
         return result;

@@ -223,7 +223,7 @@ static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, fold
 /* Whether the last bits of a fold by that rule are ours at this size. */
 static bool is_ours(const npa_rule *rule, PyArrayObject *a)
 {
-    return rule->ordered && (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
+    return rule->ordered && (size_t)PyArray_NBYTES(a) >= npa_ours_here();
 }
 
 int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,

@@ -14,7 +14,6 @@ void npa_hooks_fill(void); /* before anything else */
 /* -------------------------------------------------------------------------------------- array.c */
 
 void npa_operator_is_exact(PyObject *ufunc, npa_exactness how);
-bool npa_is_exact(npa_exactness how, const npa_value *values, int n);
 PyObject *npa_array_base(void); /* the type that Array is a subclass of; new */
 void npa_restore_sequence(PyTypeObject *type);
 PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
@@ -41,6 +40,8 @@ PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key);
 int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value);
 PyObject *npa_element_view(PyObject *a, PyObject *key); /* a[key + (...,)], without dimensions */
 bool npa_key_wants(PyObject *key);
+/* npa_wants, of what functions and arrays as subscripts take */
+bool npa_wants_coarsely(const npa_value *values, int n);
 
 /* ------------------------------------------------------------------------------------- assign.c */
 
@@ -93,12 +94,22 @@ npa_exactness npa_exactness_of(const PyUFuncObject *u);
 /* A section is there, or is over, that looks at plain arrays' subscripts */
 void npa_redirect_look(bool begin);
 
+/* -------------------------------------------------------------------------------------- worth.c */
+
+/* Whether the bits are the same, whoever computes them */
+bool npa_is_exact(npa_exactness how, const npa_value *values, int n);
+/* Or the operands are of a size at which the bits are NumPy's: Note [Whose bits] */
+bool npa_has_numpys_bits(npa_exactness how, const npa_value *values, int n);
+
 /* ---------------------------------------------------------------------------------- callables.c */
 
 /* Bytes up to which it runs as one; 0: not known */
 size_t npa_most_whole(PyObject *function, PyObject *names);
 /* Or NULL */
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all);
+/* Of one that has a recorder: whether NumPy is to do at once what would be recorded; see
+ * autotune.c. The first n arguments of all have no names. */
+bool npa_whole_passes(PyObject *function, PyObject *const *args, Py_ssize_t n, Py_ssize_t all);
 
 /* --------------------------------------------------------------------------------------- own.c */
 

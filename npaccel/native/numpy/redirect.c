@@ -135,6 +135,12 @@ static bool is_target(const PyMethodDef *d)
     return false;
 }
 
+/* Whether it makes something of what is no array. */
+static bool makes(enum action action)
+{
+    return action == SHAPE || action == RANGE || action == RESULT || action == CONVERTED;
+}
+
 /* redirect(function, action, taker | None, name, reason, writes, adopts, moves) -> bool */
 static PyObject *redirect_function(PyObject *module, PyObject *args)
 {
@@ -163,6 +169,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
                  .writes = writes,
                  .adopts = adopts,
                  .moves = moves,
+                 .waits = moves && !makes((enum action)action),
                  .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
                  .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
                              PyDescr_TYPE(function) == &PyArray_Type,
@@ -364,7 +371,7 @@ static PyObject *redirected(PyObject *module, PyObject *nothing)
 static PyObject *threshold(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
-    return PyLong_FromSize_t(npa_threshold_here());
+    return PyLong_FromSize_t(npa_ours_here());
 }
 
 static PyObject *block_backend(PyObject *module, PyObject *nothing)

@@ -36,6 +36,7 @@ typedef struct {
     int kind;               /* its calling convention, METH_... */
     bool method, writes, copies, on_array; /* copies: unless it is told not to */
     bool moves;             /* its result has the same bits, whoever computes it */
+    bool waits;             /* and is worth recording as soon as an operator's is */
     npa_own *own;           /* how it is done here; NULL: by NumPy */
     bool unseen;            /* by that, what it reads need not be shown */
     void *what;             /* for that */

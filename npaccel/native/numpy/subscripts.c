@@ -15,6 +15,15 @@ static inline bool large_key(PyObject *key)
     return (plain(key) || ours(key)) && large(key);
 }
 
+/* Whether what arrays pick of it, or put there, is worth taking. */
+static inline bool is_coarse(PyObject *a, PyObject *key)
+{
+    npa_coarse++;
+    bool is = large(a) || large_key(key);
+    npa_coarse--;
+    return is;
+}
+
 /* Sections that are recorded or are blocks: they look at subscripts of plain arrays, too. */
 static int looking;
 
@@ -116,7 +125,7 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
     if (!plain(a)) {
         return npa_numpy.mapping.mp_subscript(a, key);
     }
-    if (!(large(a) || large_key(key))) {
+    if (!is_coarse(a, key)) {
         return pick_in_numpy(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
@@ -199,7 +208,9 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
         return npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
     bool large_value = (plain(value) || ours(value)) && large(value);
-    if (!(large(a) || large_value || large_key(key)) ||
+    bool taken = is_coarse(a, key) || ((large(a) || large_value) &&
+                                       npa_key_kind((PyArrayObject *)a, key) == 1);
+    if (!taken ||
         (!large_value && !ours(value) && quiet() && !is_hidden((PyArrayObject *)a) &&
          npa_view_bytes((PyArrayObject *)a, key) < npa_least) ||
         npa_suspended || !npa_in_block()) {

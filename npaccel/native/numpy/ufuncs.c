@@ -266,7 +266,8 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     int known = all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS;
     size_t bytes = npa_broadcast_bytes(values, known);
     bool possible = !*mine || (names == NULL && !target);
-    if (!npa_is_exact(exact, values, known) || !npa_autotune_passes(self, bytes, possible)) {
+    if (!npa_has_numpys_bits(exact, values, known) ||
+        !npa_autotune_passes(self, bytes, possible)) {
         return false;
     }
     if (bytes >= NPA_SMALL_MOST && writes_others((PyUFuncObject *)self, args, n)) {

@@ -77,6 +77,24 @@ bool npa_few_numbers(PyObject *o, int depth)
            Py_SIZE(o) <= NPA_NESTED && npa_few_numbers(PySequence_Fast_GET_ITEM(o, 0), depth - 1);
 }
 
+bool npa_is_exact(npa_exactness how, const npa_value *values, int n)
+{
+    for (int k = 0; k < n; k++) {
+        PyArrayObject *a = values[k].array;
+        if (a != NULL && (PyArray_ISOBJECT(a) ||
+                          (how == NPA_EXACT_IF_REAL && PyArray_ISCOMPLEX(a)))) {
+            return false;
+        }
+    }
+    return how != NPA_INEXACT;
+}
+
+bool npa_has_numpys_bits(npa_exactness how, const npa_value *values, int n)
+{
+    return npa_is_exact(how, values, n) ||
+           (npa_is_exact(NPA_EXACT, values, n) && npa_broadcast_bytes(values, n) < npa_ours_here());
+}
+
 /* Bytes of an item, at most, of what is made of a shape or a range, and of these: a dtype
  * perhaps. */
 static size_t item_of(PyObject *const *rest, Py_ssize_t n)

@@ -75,7 +75,7 @@ bool npa_is_far(PyArrayObject *a)
         return false;
     }
     npa_extent(a, &low, &high);
-    return (size_t)(high - low) >= npa_threshold_here();
+    return (size_t)(high - low) >= npa_ours_here();
 }
 
 bool npa_may_fetch(PyArrayObject *a, bool write)

@@ -51,7 +51,7 @@ size_t npa_most_summed(size_t most, PyObject *names)
     for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
         here &= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "where") != 0;
     }
-    return here || most < npa_threshold_here() ? most : npa_threshold_here();
+    return here || most < npa_ours_here() ? most : npa_ours_here();
 }
 
 /* Bytes up to which NumPy folds an array to one number at least as fast. 0: never. */
@@ -147,7 +147,7 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 bool npa_fold_is_ours(const char *fold, PyArrayObject *a)
 {
     return npa_fold_has_order(fold, PyArray_TYPE(a)) &&
-           (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
+           (size_t)PyArray_NBYTES(a) >= npa_ours_here();
 }
 
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,

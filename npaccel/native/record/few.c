@@ -92,7 +92,7 @@ static Py_ssize_t named(PyArrayObject *indices, int *axes)
     }
     *axes = PyArray_NDIM(indices);
     if (!PyArray_ISBOOL(indices) || *axes == 0 ||
-        (size_t)PyArray_NBYTES(indices) >= npa_threshold_here()) {
+        (size_t)PyArray_NBYTES(indices) >= npa_ours_here()) {
         return -1;
     }
     return PyArray_CountNonzero(indices);
@@ -159,7 +159,7 @@ bool npa_is_few(PyArrayObject *a, PyObject *key, int times)
     }
     double bytes = picked_bytes(a, key);
     times = times == NPA_FEW_READ && picks_rows(a, key) ? NPA_FEW_ROWS : times;
-    return bytes >= 0 && bytes < (double)times * (double)npa_threshold_here();
+    return bytes >= 0 && bytes < (double)times * (double)npa_ours_here();
 }
 
 /* The same for `a.take(indices, axis=None, out=None, mode="raise")`. */
@@ -194,7 +194,7 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
     } else if (!PyArray_IS_C_CONTIGUOUS(a)) {
         return false;
     }
-    return bytes >= 0 && bytes < NPA_FEW_READ * (double)npa_threshold_here();
+    return bytes >= 0 && bytes < NPA_FEW_READ * (double)npa_ours_here();
 }
 
 /* Whether a trial leaves `a[key]`, which would be recorded, to NumPy. */
@@ -215,5 +215,5 @@ bool npa_pick_passes(PyArrayObject *a, PyObject *key)
     npy_intp rows = PyArray_NDIM(a) > 1 ? PyArray_DIM(a, 0) : 0,
              row = rows > 0 ? PyArray_NBYTES(a) / rows : SHORT;
     return npa_autotune_on && npa_in_block() && row >= SHORT &&
-           npa_autotune_passes(npa_hook_getitem, most, !waits);
+           npa_autotune_passes_call(npa_hook_getitem, most, !waits);
 }

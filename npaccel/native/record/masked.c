@@ -90,8 +90,7 @@ int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObjec
 {
     npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], bytes = PyArray_ITEMSIZE(a);
     int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a) - covered + 1;
-    size_t least = npa_least < npa_threshold ? npa_least : npa_threshold;
-    if ((size_t)PyArray_NBYTES(a) < least || !may_wait() ||
+    if ((size_t)PyArray_NBYTES(a) < npa_ours_here() || !may_wait() ||
         !is_worthwhile(count, PyArray_SIZE(mask)) || !npa_array_known(a) || npa_is_far(a) ||
         npa_is_far(mask) || *trust_in(site_here()) <= 0) {
         return 0;
@@ -109,7 +108,7 @@ int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObjec
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = bytes, bytes *= dims[i];
     }
-    npa_rule *rule = (size_t)bytes >= npa_threshold_here() && !npa_lacks_room()
+    npa_rule *rule = (size_t)bytes >= npa_ours_here() && !npa_lacks_room()
                          ? pick_rule(PyArray_TYPE(a))
                          : NULL;
     PyObject *out = rule != NULL ? npa_new_array(rule->result[0], ndim, dims, strides) : NULL;

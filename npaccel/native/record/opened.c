@@ -95,7 +95,7 @@ PyObject *npa_new_result(int type, int ndim, npy_intp *dims, char **place)
     }
     bool ours = npa_guard_on && npa_whole == 0 && npa_here == NULL && npa_placeholders == 0 &&
                 ndim > 0 && ndim <= NPA_MAX_DIMS && bytes > 0 &&
-                (size_t)bytes >= npa_threshold_here() && !npa_lacks_room();
+                (size_t)bytes >= npa_ours_here() && !npa_lacks_room();
     PyArray_Descr *descr = ours ? PyArray_DescrFromType(type) : NULL;
     PyObject *made = descr != NULL ? npa_new_array(descr, ndim, dims, strides) : NULL;
     Py_XDECREF(descr);
@@ -127,7 +127,8 @@ PyObject *npa_adopted(PyObject *result)
     if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_BASE(a) != NULL ||
         old->weakreflist != NULL || old->mem_handler == NULL || !npa_type_known(PyArray_TYPE(a)) ||
         !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || npa_asks_underflow() ||
-        !npa_wants(&value, 1) || (size_t)PyArray_NBYTES(a) < npa_passed_below()) {
+        !npa_wants(&value, 1) || (size_t)PyArray_NBYTES(a) < npa_passed_below() ||
+        ((size_t)PyArray_NBYTES(a) < npa_ours_here() && npa_in_block())) {
         return result;
     }
     Py_INCREF(PyArray_DESCR(a));

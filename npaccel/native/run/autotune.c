@@ -33,6 +33,9 @@ enum {
     MOST_MISSED = 3,
     MOST_CALLS = 64,    /* of one function in a round */
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
+    SMALLS_WORTH = 16,  /* the same in times that, from the cache, and with the start of it all */
+    TRIALS_WORTH = 500, /* rounds: a trial has some ten recorded ones */
+    MOST_REST_NS = 500000000,
 };
 
 /* NumPy's way is not kept as long, for what is compiled meanwhile is to be met. */
@@ -57,6 +60,7 @@ static __thread struct {
     uint64_t site; /* the latest one on the path */
     enum npa_way way;
     bool mixed; /* begun by NumPy, and recorded from something new on */
+    size_t largest; /* bytes of an operand */
     npa_spending before;
 } current;
 
@@ -103,7 +107,7 @@ static void begin(place *p)
     current.head = p->head = p->key;
     current.number = p->round = p->met = ++rounds;
     p->times = 1;
-    current.path = current.site = 0, current.mixed = false;
+    current.path = current.site = current.largest = 0, current.mixed = false;
     current.way = npa_autotune_way(&p->choice);
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
@@ -140,6 +144,23 @@ static void note_site(uint64_t key)
     Py_XDECREF(before.code), Py_XDECREF(before.globals);
 }
 
+/* Rounds of small arrays that are NumPy's are not even looked at, until a trial more costs a small
+ * part of what they took. */
+static void rest(place *p)
+{
+    npa_choice *c = &p->choice;
+    if (c->way != NUMPYS || current.largest >= npa_ours_here()) {
+        return;
+    }
+    uint64_t ns = c->best[NUMPYS], more = c->best[RECORDED] > ns ? c->best[RECORDED] - ns : 0;
+    uint64_t kept = c->kept * ns, worth = TRIALS_WORTH * more;
+    uint64_t rests = kept > worth ? kept : worth;
+    rests = rests < MOST_REST_NS ? rests : MOST_REST_NS;
+    p->skipped += (uint32_t)(rests / (ns + 1));
+    c->left = 0; /* rounds of NumPy's until there is a trial again */
+    npa_rest(1e-9 * (double)rests);
+}
+
 /* The round is over. One that went another way through the program is not compared. */
 static void end(place *p)
 {
@@ -149,6 +170,7 @@ static void end(place *p)
     npa_autotune_took(&p->choice, current.way, now() - current.begun, alike, current.before);
     if (tried && !p->choice.on_trial) {
         note_site(p->key);
+        rest(p);
     }
 }
 
@@ -221,7 +243,7 @@ static bool is_new(uint64_t key, size_t bytes)
         return false;
     }
     p->since = p->since != 0 ? p->since : left_to_numpy;
-    bool new = left_to_numpy - p->since < worth;
+    bool new = left_to_numpy - p->since < (bytes < npa_ours_here() ? SMALLS_WORTH * worth : worth);
     left_to_numpy += new ? bytes : 0;
     return new;
 }
@@ -276,10 +298,16 @@ static bool is_called(place *p, uint64_t key)
            p->times <= MOST_CALLS;
 }
 
-/* An operation that is new is left to NumPy. */
-static void pass_new(uint64_t key, uint64_t site, bool call)
+/* Smaller ones are met only if something is pending, and functions are not the round's way. */
+static bool is_on_path(size_t bytes, uint64_t site, bool call)
 {
-    if (current.way == RECORDED || (!call && site != 0)) {
+    return bytes >= npa_threshold_here() && !call && site != 0;
+}
+
+/* An operation that is new is left to NumPy. */
+static void pass_new(uint64_t key, size_t bytes, uint64_t site, bool call)
+{
+    if (current.way == RECORDED || is_on_path(bytes, site, call)) {
         go_by(current.way == RECORDED ? ~key : site);
     }
     npa_count.passed++;
@@ -327,7 +355,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     place *p = at(key);
     bool known = p->key == key, more = comes(p, key);
     if (idle && bytes <= large && may && npa_threshold_here() > 0 && is_new(key, bytes)) {
-        pass_new(key, site, call);
+        pass_new(key, bytes, site, call);
         return true;
     }
     arrived = key;
@@ -338,8 +366,8 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
         return false;
     }
     join_round(p, key, known);
-    /* Smaller ones take part only if something is pending */
-    if (bytes >= npa_threshold_here() && !call && site != 0) {
+    current.largest = bytes > current.largest ? bytes : current.largest;
+    if (is_on_path(bytes, site, call)) {
         go_by(site);
     }
     bool left = may && idle && current.way == NUMPYS &&
@@ -395,6 +423,9 @@ PyObject *npa_autotune_trials(PyObject *module, PyObject *args)
     }
     npa_autotune_on = on;
     npa_find_least();
+    if (bytes < WORTH) {
+        npa_rest(0);
+    }
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
     memset(places, 0, sizeof places);
     left_to_numpy = 1, worth = bytes, missed = 0;

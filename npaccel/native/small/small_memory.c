@@ -144,8 +144,10 @@ PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *sha
         bytes *= (size_t)shape[i];
     }
     PyObject *handler = PyDataMem_GetHandler();
+    /* What is to lie in our memory is kept there */
+    bool kept_here = bytes < npa_least_made || bytes < npa_passed_below();
     PyArrayObject *a =
-        npa_usual_handler(handler) ? take_kept(type, descr, ndim, shape, bytes) : NULL;
+        kept_here && npa_usual_handler(handler) ? take_kept(type, descr, ndim, shape, bytes) : NULL;
     Py_XDECREF(handler);
     if (a == NULL) {
         Py_INCREF(descr);
@@ -163,9 +165,10 @@ static bool keep(PyObject *o)
     bool whole = f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
                  npa_small_type(f->descr);
     size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
-    if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes >= npa_least_made ||
-        bytes > MOST_KEPT - kept_bytes || f->base != NULL || f->weakreflist != NULL ||
-        f->_buffer_info != NULL || !npa_usual_handler(f->mem_handler)) {
+    if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes > MOST_KEPT - kept_bytes ||
+        f->base != NULL || f->weakreflist != NULL || f->_buffer_info != NULL ||
+        !npa_usual_handler(f->mem_handler) ||
+        (bytes >= npa_least_made && npa_range_find(f->data) != NULL)) {
         return false;
     }
     size_t shelf = shelf_of(bytes, f->nd);

@@ -249,7 +249,7 @@ static bool is_free(PyArrayObject *a)
 static bool find_little(PyArrayObject *a, PyObject *key, places *p)
 {
     return is_free(a) && find_places(a, key, p) &&
-           (size_t)(p->n * p->size) < npa_threshold_here();
+           (size_t)(p->n * p->size) < npa_ours_here();
 }
 
 PyObject *npa_pick_places(PyArrayObject *a, PyObject *key)

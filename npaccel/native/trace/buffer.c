@@ -85,8 +85,8 @@ static npa_buffer *buffer_over(npa_range *range)
  * NumPy's own will do. Perhaps without the GIL; nobody waits. */
 static char *made(size_t n, bool *zero)
 {
-    if (n < npa_least_made || n > MOST_MADE || npa_shortage_sure((double)n) ||
-        pthread_mutex_trylock(&mutex) != 0) {
+    if (n < npa_least_made || n < npa_passed_below() || n > MOST_MADE ||
+        npa_shortage_sure((double)n) || pthread_mutex_trylock(&mutex) != 0) {
         return NULL;
     }
     npa_range *range = npa_range_shown(n, zero);

@@ -24,26 +24,64 @@ static npa_code_block *open_blocks, *everywhere;
 static int overrides; /* open blocks with a min_size of their own */
 static int named;     /* and those with a backend */
 static int placing;   /* and those with a place */
-size_t npa_least = SIZE_MAX, npa_least_made = SIZE_MAX;
-__thread int npa_suspended, npa_passed, npa_whole;
+size_t npa_least = SIZE_MAX, npa_least_ours = SIZE_MAX, npa_least_made = SIZE_MAX;
+__thread int npa_suspended, npa_passed, npa_coarse, npa_whole;
+
+/* Where a trial may leave it to NumPy operators take smaller arrays. Below some size what is
+ * recorded rarely gains: a request takes as long as NumPy does on 20 KiB. */
+static size_t tried_from(size_t ours)
+{
+    enum { LEAST = 64 << 10, PARTS = 4 };
+    bool smaller = npa_autotune_on && ours > LEAST && ours < SIZE_MAX;
+    return !smaller ? ours : ours / PARTS > LEAST ? ours / PARTS : LEAST;
+}
+
+/* Where a trial has found that smaller arrays are better left to NumPy, nobody asks for a while:
+ * that would cost a twentieth of what NumPy takes for them. Nor does anybody at first: to find out
+ * costs a tenth of a second, with what the compiler takes from the program meanwhile. */
+static double rests_until; /* seconds; 0: no */
+static bool begun;         /* the first block was opened */
+
+bool npa_rests(void) { return rests_until > 0; }
+
+void npa_rest(double seconds)
+{
+    rests_until = seconds > 0 ? npa_seconds() + seconds : 0;
+    begun = true;
+    npa_find_least();
+}
+
+/* Before a block is opened. */
+static void rest_at_first(void)
+{
+    enum { AT_FIRST = 1 }; /* seconds */
+    if (!begun) {
+        npa_rest(AT_FIRST);
+    }
+}
+
+void npa_rest_is_over(double now)
+{
+    if (rests_until > 0 && now >= rests_until) {
+        rests_until = 0;
+        npa_find_least();
+    }
+}
 
 /* What the smallest array is that any thread's operations are recorded for: none without the
  * guard. */
 void npa_find_least(void)
 {
-    npa_least = open_blocks != NULL && npa_guard_on ? npa_threshold : SIZE_MAX;
+    npa_least_ours = open_blocks != NULL && npa_guard_on ? npa_threshold : SIZE_MAX;
     for (npa_code_block *b = open_blocks; b != NULL && npa_guard_on; b = b->next) {
-        if (b->min_size >= 0 && (size_t)b->min_size < npa_least) {
-            npa_least = (size_t)b->min_size;
+        if (b->min_size >= 0 && (size_t)b->min_size < npa_least_ours) {
+            npa_least_ours = (size_t)b->min_size;
         }
     }
+    npa_least = npa_rests() ? npa_least_ours : tried_from(npa_least_ours);
     /* Where there is little room for results it is not for what may never be in a block. */
     bool roomy = npa_guard_on && !npa_memory_limited();
     npa_least_made = npa_least == SIZE_MAX && roomy ? npa_threshold : npa_least;
-    if (npa_autotune_on && npa_least > 0 && npa_least_made < NPA_SMALL_MOST) {
-        /* What NumPy makes of less in its rounds is small_memory.c's */
-        npa_least_made = NPA_SMALL_MOST;
-    }
 }
 
 /* The innermost open block that this code runs in, borrowed, or NULL. */
@@ -67,7 +105,7 @@ static npa_code_block *here(void)
 
 bool npa_in_block(void) { return here() != NULL; }
 
-size_t npa_threshold_here(void)
+size_t npa_ours_here(void)
 {
     if (!npa_guard_on) {
         return SIZE_MAX;
@@ -75,6 +113,14 @@ size_t npa_threshold_here(void)
     npa_code_block *b = overrides > 0 ? here() : NULL;
     return b != NULL && b->min_size >= 0 ? (size_t)b->min_size : npa_threshold;
 }
+
+size_t npa_tried_here(void)
+{
+    size_t ours = npa_ours_here();
+    return open_blocks != NULL && npa_in_block() ? tried_from(ours) : ours;
+}
+
+size_t npa_threshold_here(void) { return npa_rests() ? npa_ours_here() : npa_tried_here(); }
 
 /* Memory comes from us in this context from now on, or from NumPy, but where the user had a say. It
  * does from us after a block, too: the next block writes into what was made meanwhile. */
@@ -226,6 +272,7 @@ int npa_code_block_enter(PyObject *self)
     }
     if (first) {
         teach_malloc();
+        rest_at_first();
     }
     return 0;
 }

@@ -66,12 +66,14 @@ npa_stretch npa_stretch_begin(void)
 
 void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes)
 {
-    double took = npa_seconds() - s->since - clock_s;
+    double now = npa_seconds(), took = now - s->since - clock_s;
     if (s->timed) {
         npa_now(s->clock);
     }
-    bool large = kind == NPA_SMALL && bytes >= npa_threshold_here();
-    kind = chosen.is ? chosen.kind : !large ? kind : npa_passed ? NPA_SLOWER : NPA_AT_ONCE;
+    bool slower = npa_passed || (npa_rests() && bytes < npa_ours_here());
+    bool large = kind == NPA_SMALL && bytes >= (slower ? npa_tried_here() : npa_ours_here());
+    kind = chosen.is ? chosen.kind : !large ? kind : slower ? NPA_SLOWER : NPA_AT_ONCE;
+    npa_rest_is_over(now);
     double size = kind < NPA_WRITTEN ? (double)bytes : 1;
     npa_count_hindrance(kinds[kind], s->calls, told(s, took), size * s->calls);
     if (!chosen.is && s->calls > 0) {

@@ -288,10 +288,13 @@ npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high);
 /* All with the GIL. */
 extern PyTypeObject npa_code_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
+extern size_t npa_least_ours;       /* nor does a function, but where operators would wait for it */
 extern size_t npa_least_made;       /* and what NumPy makes of fewer lies in its memory */
 extern NPA_PER_THREAD int npa_suspended;  /* above 0, this thread's calls are NumPy's */
 /* Above 0, a trial has left this operation to NumPy, whose small ones are small.c's */
 extern NPA_PER_THREAD int npa_passed;
+/* Above 0, a function runs of which only what is larger is worth recording: npa_is_large */
+extern NPA_PER_THREAD int npa_coarse;
 /* Above 0, it runs a function of many small steps, whose arrays are plain */
 extern NPA_PER_THREAD int npa_whole;
 /* place: a DeviceMemory, or None */
@@ -308,10 +311,20 @@ static inline size_t npa_passed_below(void) { return npa_passed ? NPA_SMALL_MOST
 /* Whether an array of so many bytes is worth recording in some block; what is not is small.c's. */
 static inline bool npa_is_large(size_t bytes)
 {
-    return bytes >= npa_least && bytes >= npa_passed_below();
+    return bytes >= npa_least && bytes >= npa_passed_below() &&
+           (npa_coarse == 0 || bytes >= npa_least_ours);
 }
 bool npa_in_block(void);
-size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
+/* From how many bytes on an operation is recorded. SIZE_MAX without the guard */
+size_t npa_threshold_here(void);
+/* The same where nobody rests */
+size_t npa_tried_here(void);
+/* Operators leave to NumPy what is smaller than ours for so long. With the GIL */
+void npa_rest(double seconds);
+bool npa_rests(void);
+void npa_rest_is_over(double now); /* if it is */
+/* And last bits are ours, and functions are done by loops of ours: Note [Whose bits] */
+size_t npa_ours_here(void);
 int npa_guard_set(bool on); /* -1: error set */
 PyObject *npa_py_memory(PyObject *module, PyObject *ours); /* for Python */
 void npa_find_least(void);
