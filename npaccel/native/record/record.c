@@ -549,5 +549,6 @@ int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base
  * not depend on when it was computed: on what was recorded before, on what is compiled by then, on
  * the load. So its size alone decides, and that it is in a macro section: from the threshold on it
  * is ours, in every tier; below it NumPy's loop computes it, also where it is recorded because an
- * operand is pending. The size is that of what the operands broadcast to, in the widest operand's
- * items, as in npa_wants. */
+ * operand is pending, or its round is (Note [Trials]). So it does the least and the largest of
+ * floats, which of 0.0 and -0.0 take either. The size is that of what the operands broadcast to, in
+ * the widest operand's items, as in npa_wants. */

@@ -477,8 +477,12 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * methods go another way with an array of ours, so they are not compared, and one may be NumPy's
  * though no recorded round had it.
  *
- * Where the threshold is below NPA_SMALL_MOST, NumPy's rounds are what they would be with a larger
- * one: small.c's (npa_passed), with its memory.
+ * In blocks arrays take part from a quarter of the threshold on, 64 KiB (tried_from): of their
+ * rounds NumPy's are what they would be without that, small.c's (npa_passed), with its memory. A
+ * call takes microseconds there, so what asking costs counts: where NumPy's way is kept nobody asks
+ * until a trial more costs a small part of what the rounds took (rest), and in the first second
+ * nobody does (rest_at_first). Functions take part only if their result waits, as a copy's does
+ * (npa_coarse).
  *
  * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */
 
