@@ -97,6 +97,9 @@ def test_folds_promote_as_numpy() -> None:
             except TypeError:
                 assert made is None
             else:
+                if name == "multiply" and d(char).kind in "fc":
+                    assert made is None  # in another order other parts overflow
+                    continue
                 assert made is not None
                 assert d(made.loop[-1]) == result
     assert fold_rule(Kind.REDUCE, np.subtract, d("d"), None, None) is None
