@@ -156,7 +156,7 @@ def test_a_look_warns_of_nothing_and_the_run_still_does() -> None:
         warnings.simplefilter("always")
         b = 1 / a
         assert np.isinf(npaccel.peek(b)).all()
-        assert caught == []
+        assert list.__len__(caught) == 0  # a look at it would end what is pending
         npaccel.evaluate(b)
     assert [str(w.message) for w in caught] == ["divide by zero encountered in divide"]
     assert caught[0].lineno == inspect.currentframe().f_lineno - 5
