@@ -15,7 +15,6 @@
 enum {
     TURNS = 5,         /* of a trial; the usual way has the first and the last */
     LONG_NS = 1000000, /* of rounds as long one is a turn */
-    SOONER = 4,        /* so many times as soon the other way is left again */
     HOPELESS = 2,      /* that takes so many times the other one's best time */
 };
 
@@ -76,9 +75,8 @@ void npa_choice_decide(npa_choice *c, const npa_choice_rules *rules, bool worth)
     enum npa_way way = better(c);
     uint64_t usual = c->best[NPA_WAY_USUAL], other = c->best[NPA_WAY_OTHER];
     bool again = way == c->way && (way == NPA_WAY_USUAL || usual / 3 > other / 2);
-    bool soon = c->is_long && way == NPA_WAY_OTHER;
-    uint32_t most = rules->most[way], kept = soon ? rules->kept / SOONER : rules->kept;
-    c->kept = !again || c->kept == 0 ? kept : c->kept < most ? 2 * c->kept : most;
+    uint32_t most = rules->most[way];
+    c->kept = !again || c->kept == 0 ? rules->kept : c->kept < most ? 2 * c->kept : most;
     c->way = (uint8_t)way, c->left = c->kept, c->on_trial = false;
 }
 

@@ -231,7 +231,7 @@ static int assign_part(PyObject *a, PyObject *key, PyObject *value, npa_value of
     npa_value both[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, of};
     bool at_once = both[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(both, 2));
     size_t bytes = both[0].array != NULL ? (size_t)PyArray_NBYTES(both[0].array) : 0;
-    if (!at_once && on_trial && bytes >= npa_threshold_here()) { /* as for a plain array */
+    if (!at_once && on_trial && npa_is_enough(bytes)) { /* as for a plain array */
         at_once = npa_autotune_passes(npa_copy_name, bytes, true);
     }
     int status = at_once ? 0 : assign((PyArrayObject *)view, value);

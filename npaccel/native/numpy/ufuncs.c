@@ -178,7 +178,7 @@ static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t n
     npa_stretch s = npa_stretch_begin();
     PyObject *result = npa_numpys_ufunc_call(self, args, nargs, names);
     size_t bytes = npa_most_bytes(args, n, &mine), any = npa_any_bytes(args, n);
-    bool others = any > bytes && any >= npa_threshold_here();
+    bool others = any > bytes && npa_is_enough(any);
     npa_stretch_end(&s, others ? NPA_SUBCLASS : NPA_SMALL, others ? any : bytes);
     return result;
 }

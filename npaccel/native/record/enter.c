@@ -217,10 +217,9 @@ static int commit_in_section(draft *d, PyObject **results)
 /* Whether it would not have been recorded, were not an operand pending. A block is one step. */
 static bool is_small(const draft *d)
 {
-    size_t threshold = npa_threshold_here();
-    bool small = threshold > 0 && !npa_match_inside();
+    bool small = !npa_match_inside() && !npa_is_enough(0);
     for (int k = 0; small && k < d->nin + d->nout + d->masked; k++) {
-        small = d->arrays[k] == NULL || (size_t)PyArray_NBYTES(d->arrays[k]) < threshold;
+        small = d->arrays[k] == NULL || !npa_is_enough((size_t)PyArray_NBYTES(d->arrays[k]));
     }
     return small;
 }

@@ -90,7 +90,6 @@ bool npa_wants(const npa_value *values, int n)
             return true;
         }
     }
-    size_t threshold = npa_threshold_here();
     for (int k = 0; k < n; k++) {
         PyArrayObject *a = values[k].array;
         if (a == NULL || PyArray_NDIM(a) == 0) {
@@ -99,11 +98,11 @@ bool npa_wants(const npa_value *values, int n)
         if (npa_is_pending(a) || npa_is_far(a)) {
             return true;
         }
-        large |= PyArray_SIZE(a) > 0 &&
-                 ((size_t)PyArray_NBYTES(a) >= threshold || npa_is_hidden(a));
+        large = large || (PyArray_SIZE(a) > 0 &&
+                          (npa_is_enough((size_t)PyArray_NBYTES(a)) || npa_is_hidden(a)));
         arrays++;
         deep |= PyArray_NDIM(a) > 1;
     }
-    large = large || (arrays > 1 && deep && npa_broadcast_bytes(values, n) >= threshold);
+    large = large || (arrays > 1 && deep && npa_is_enough(npa_broadcast_bytes(values, n)));
     return large && !npa_lacks_room();
 }

@@ -33,7 +33,6 @@ enum {
     MOST_MISSED = 3,
     MOST_CALLS = 64,    /* of one function in a round */
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
-    SMALLS_WORTH = 16,  /* the same in times that, from the cache, and with the start of it all */
     TRIALS_WORTH = 500, /* rounds: a trial has some ten recorded ones */
     MOST_REST_NS = 500000000,
 };
@@ -243,7 +242,7 @@ static bool is_new(uint64_t key, size_t bytes)
         return false;
     }
     p->since = p->since != 0 ? p->since : left_to_numpy;
-    bool new = left_to_numpy - p->since < (bytes < npa_ours_here() ? SMALLS_WORTH * worth : worth);
+    bool new = left_to_numpy - p->since < worth;
     left_to_numpy += new ? bytes : 0;
     return new;
 }
@@ -301,7 +300,7 @@ static bool is_called(place *p, uint64_t key)
 /* Smaller ones are met only if something is pending, and functions are not the round's way. */
 static bool is_on_path(size_t bytes, uint64_t site, bool call)
 {
-    return bytes >= npa_threshold_here() && !call && site != 0;
+    return !call && site != 0 && npa_is_enough(bytes);
 }
 
 /* An operation that is new is left to NumPy. */
@@ -354,7 +353,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     size_t large = missed < MOST_MISSED ? LARGE_NEW : LARGEST_NEW;
     place *p = at(key);
     bool known = p->key == key, more = comes(p, key);
-    if (idle && bytes <= large && may && npa_threshold_here() > 0 && is_new(key, bytes)) {
+    if (idle && bytes <= large && may && npa_ours_here() > 0 && is_new(key, bytes)) {
         pass_new(key, bytes, site, call);
         return true;
     }

@@ -122,6 +122,15 @@ size_t npa_tried_here(void)
 
 size_t npa_threshold_here(void) { return npa_rests() ? npa_ours_here() : npa_tried_here(); }
 
+bool npa_is_enough(size_t bytes)
+{
+    if (overrides > 0 || !npa_guard_on) {
+        return bytes >= npa_threshold_here();
+    }
+    /* In between it matters only whether this is in a block */
+    return bytes >= npa_threshold || (bytes >= npa_least && npa_in_block());
+}
+
 /* Memory comes from us in this context from now on, or from NumPy, but where the user had a say. It
  * does from us after a block, too: the next block writes into what was made meanwhile. */
 static int take_memory(bool ours)

@@ -317,6 +317,8 @@ static inline bool npa_is_large(size_t bytes)
 bool npa_in_block(void);
 /* From how many bytes on an operation is recorded. SIZE_MAX without the guard */
 size_t npa_threshold_here(void);
+/* Whether these are as many, in fewer steps */
+bool npa_is_enough(size_t bytes);
 /* The same where nobody rests */
 size_t npa_tried_here(void);
 /* Operators leave to NumPy what is smaller than ours for so long. With the GIL */
