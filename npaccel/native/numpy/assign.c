@@ -262,7 +262,9 @@ static int assign_now(PyArrayObject *self, PyObject *key, PyObject *value, int k
 static int assign_later(PyObject *a, PyObject *key, PyObject *value, int kind, npa_value *both)
 {
     PyArrayObject *self = (PyArrayObject *)a;
-    bool wanted = npa_wants(both, 2), on_trial = npa_autotune_on && npa_in_block();
+    /* Who took a plain array's assignment has asked */
+    bool on_trial = npa_autotune_on && npa_suspended == 0 && npa_in_block();
+    bool wanted = npa_wants(both, 2);
     int status = 0;
     if (kind == 0 && (npa_wants_coarsely(both, 2) || npa_key_wants(key)) &&
         !(on_trial &&

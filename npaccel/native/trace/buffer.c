@@ -372,6 +372,14 @@ bool npa_is_hidden(PyArrayObject *array)
            (size_t)PyArray_NBYTES(array) == b->size;
 }
 
+bool npa_lies_idle(PyArrayObject *array, bool ours)
+{
+    npa_buffer *b = npa_buffer_of(array);
+    return b == NULL || (ours && b->index < 0 && b->index != NPA_IN_FLIGHT && b->flights == 0 &&
+                         !b->exported && b->copy == NULL && b->placed == NULL && b->spot == NULL &&
+                         b->lost == NULL && npa_range_serves(b->range, true));
+}
+
 
 /* ------------------------------------------------------------------------ where arrays lie */
 

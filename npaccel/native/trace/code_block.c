@@ -78,10 +78,12 @@ void npa_find_least(void)
             npa_least_ours = (size_t)b->min_size;
         }
     }
-    npa_least = npa_rests() ? npa_least_ours : tried_from(npa_least_ours);
-    /* Where there is little room for results it is not for what may never be in a block. */
+    size_t tried = tried_from(npa_least_ours);
+    npa_least = npa_rests() ? npa_least_ours : tried;
+    /* Where there is little room for results it is not for what may never be in a block. What is
+     * made while nobody asks may be what a loop works on for hours. */
     bool roomy = npa_guard_on && !npa_memory_limited();
-    npa_least_made = npa_least == SIZE_MAX && roomy ? npa_threshold : npa_least;
+    npa_least_made = tried == SIZE_MAX && roomy ? npa_threshold : tried;
 }
 
 /* The innermost open block that this code runs in, borrowed, or NULL. */

@@ -250,6 +250,9 @@ bool npa_is_pending(PyArrayObject *array);
 /* All of a result that nobody has looked at: to show it takes longer than to record an operation on
  * it. */
 bool npa_is_hidden(PyArrayObject *array);
+/* Whether no request, device or reader behind its address knows of its memory; ours: if that is ours
+ * it may be, too */
+bool npa_lies_idle(PyArrayObject *array, bool ours);
 bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
 void npa_extent(PyArrayObject *array, char **low, char **high);
 bool npa_apart(PyArrayObject *a, PyArrayObject *b); /* no byte is of both */
