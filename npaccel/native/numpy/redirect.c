@@ -169,7 +169,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
                  .writes = writes,
                  .adopts = adopts,
                  .moves = moves,
-                 .waits = moves && !makes((enum action)action),
+                 .waits = moves && !writes && !makes((enum action)action),
                  .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
                  .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
                              PyDescr_TYPE(function) == &PyArray_Type,

@@ -387,7 +387,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     npa_q.small = e.small ? npa_q.small + 1 : 0;
     uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
     npa_unlock();
-    npa_autotune_recorded(first);
+    e.over |= npa_autotune_recorded(first);
     for (int k = 0; k < d->nout; k++) {
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
     }

@@ -53,12 +53,16 @@ static uint64_t left_to_numpy = 1, worth = WORTH; /* bytes */
 static unsigned missed; /* programs that were not on disk, since one was */
 static uint64_t rounds; /* the number of the latest one */
 static __thread uint64_t arrived; /* the operation that this thread is about to record */
+static __thread uint64_t latest;  /* the one that it has recorded last */
 static __thread struct {
     uint64_t head; /* 0: none */
     uint64_t number, begun, path;
     uint64_t site; /* the latest one on the path */
     enum npa_way way;
     bool mixed; /* begun by NumPy, and recorded from something new on */
+    bool again; /* the head has come again, and found something pending */
+    bool full;  /* and a limit has made rounds of the loop run */
+    uint64_t tail; /* what came before the head then */
     size_t largest; /* bytes of an operand */
     npa_spending before;
 } current;
@@ -106,7 +110,8 @@ static void begin(place *p)
     current.head = p->head = p->key;
     current.number = p->round = p->met = ++rounds;
     p->times = 1;
-    current.path = current.site = current.largest = 0, current.mixed = false;
+    current.path = current.site = current.largest = current.tail = 0;
+    current.mixed = current.again = current.full = false;
     current.way = npa_autotune_way(&p->choice);
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
@@ -114,13 +119,15 @@ static void begin(place *p)
     current.begun = now();
 }
 
-/* Whether NumPy might do in less time what was recorded since: else there is no trial. */
+/* Whether NumPy might do in less time what was recorded since: else there is no trial. In rounds
+ * that a limit ends most may be what lies between runs: new memory, whose results nobody reads. */
 static bool may_lose(npa_spending before)
 {
     npa_spending after = npa_autotune_spent();
     uint64_t runs = after.runs - before.runs, requests = after.requests - before.requests;
     uint64_t ours = after.ns - before.ns + runs * RUN_NS + requests * REQUEST_NS;
-    return runs > 0 && 2 * ours > after.clear_ns - before.clear_ns;
+    uint64_t clear_ns = after.clear_ns - before.clear_ns;
+    return runs > 0 && (2 * ours > clear_ns || (current.full && now() - current.begun > clear_ns));
 }
 
 void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
@@ -274,11 +281,14 @@ static bool comes(place *p, uint64_t key)
     return current.way == RECORDED || p->times > p->usual;
 }
 
+/* Whether so many calls of a function are no more than there are in a round. */
+static bool is_usual(const place *p) { return p->times <= MOST_CALLS || p->times <= p->usual; }
+
 /* Whether rounds are another operation's from now on, which found nothing pending and is not the
  * head. Functions that NumPy's rounds call need not be known from recorded ones. */
 static bool others(place *p, bool more, bool call)
 {
-    if (call && current.way == NUMPYS && p->times <= MOST_CALLS) {
+    if (call && current.way == NUMPYS && is_usual(p)) {
         return false;
     }
     return current.head == 0 || (p->round == current.number && more && !resumes(p)) ||
@@ -294,7 +304,7 @@ static bool is_called(place *p, uint64_t key)
         *p = (place){.key = key, .head = current.head, .met = current.number, .times = 1};
     }
     return p->key == key && (p->head == current.head || p->met == current.number) &&
-           p->times <= MOST_CALLS;
+           is_usual(p);
 }
 
 /* Smaller ones are met only if something is pending, and functions are not the round's way. */
@@ -324,6 +334,17 @@ static void perhaps_begin(place *p, uint64_t key, bool more, bool call)
         begin(p);
     }
     p->round = current.number;
+}
+
+/* The head comes, and something is pending: the round is over where a limit has ended it. */
+static void comes_again(place *p)
+{
+    if (current.full) {
+        end(p);
+        begin(p);
+        current.mixed = current.way == NUMPYS, current.way = RECORDED;
+    }
+    current.again = true, current.tail = latest;
 }
 
 /* The operation is one of the round's where that is recorded. */
@@ -360,6 +381,8 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     arrived = key;
     if (idle && known && p->begins) {
         perhaps_begin(p, key, more, call);
+    } else if (!idle && key == current.head && current.way == RECORDED) {
+        comes_again(p);
     }
     if (current.head == 0) {
         return false;
@@ -389,26 +412,51 @@ bool npa_autotune_passes_call(const void *what, size_t bytes, bool may)
     return passes(what, bytes, may, true);
 }
 
-/* A request was recorded; first: nothing was pending before it. With the GIL. */
-void npa_autotune_recorded(bool first)
+/* A limit has made rounds of a loop run: the round is over when its head comes, which is another
+ * one where that has not come since. With the GIL. */
+void npa_autotune_full(void)
+{
+    place *p = at(arrived);
+    if (current.head != 0 && current.again) {
+        current.full = current.way == RECORDED;
+    } else if (arrived != 0) {
+        *p = p->key == arrived ? *p : (place){.key = arrived};
+        p->begins = true;
+        begin(p);
+        current.mixed = true, current.way = RECORDED;
+    }
+}
+
+/* Whether what is pending is to run, since the round is over with that operation and NumPy's way
+ * is near. */
+static bool ends_with(uint64_t key)
+{
+    const npa_choice *c = &at(current.head)->choice;
+    return current.full && key != 0 && key == current.tail &&
+           (c->on_trial || c->way == NUMPYS || (c->left <= 1 && may_lose(current.before)));
+}
+
+/* A request was recorded; first: nothing was pending before it. Whether all is to run now. With the
+ * GIL. */
+bool npa_autotune_recorded(bool first)
 {
     uint64_t key = arrived;
     place *p = at(key);
-    arrived = 0;
+    arrived = 0, latest = key != 0 ? key : latest;
     if (first && current.way == NUMPYS) { /* something new */
         current.way = RECORDED, current.mixed = true;
         atomic_store(&weight, 1);
     }
-    if (!first || key == 0) {
-        return;
+    if (first && key != 0) {
+        *p = p->key == key ? *p : (place){.key = key};
+        p->begins = true;
     }
-    *p = p->key == key ? *p : (place){.key = key};
-    p->begins = true;
-    if (current.head == 0) {
+    if (first && key != 0 && current.head == 0) {
         begin(p);
-    } else if (key != current.head) {
+    } else if (first && key != 0 && key != current.head) {
         p->head = current.head, p->round = current.number;
     }
+    return ends_with(key);
 }
 
 /* trials(on, recorded_ns=0, numpys_ns=0, worth=WORTH): begin anew. */

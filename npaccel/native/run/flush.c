@@ -427,7 +427,11 @@ int npa_flush_rounds(void)
         return 0;
     }
     npa_run_because(NPA_FULL);
-    return suspended_flush(true);
+    int before = npa_q.nrequests, status = suspended_flush(true);
+    if (npa_q.nrequests < before) {
+        npa_autotune_full();
+    }
+    return status;
 }
 
 /* --------------------------------------------------------------------------- for Python */

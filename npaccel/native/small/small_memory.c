@@ -144,8 +144,7 @@ PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *sha
         bytes *= (size_t)shape[i];
     }
     PyObject *handler = PyDataMem_GetHandler();
-    /* What is recorded is kept with its memory there */
-    bool kept_here = bytes < npa_least || bytes < npa_passed_below();
+    bool kept_here = bytes < npa_least || bytes < npa_passed_below(); /* else it is recorded */
     PyArrayObject *a =
         kept_here && npa_usual_handler(handler) ? take_kept(type, descr, ndim, shape, bytes) : NULL;
     Py_XDECREF(handler);
@@ -168,7 +167,7 @@ static bool keep(PyObject *o)
     if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes > MOST_KEPT - kept_bytes ||
         f->base != NULL || f->weakreflist != NULL || f->_buffer_info != NULL ||
         !npa_usual_handler(f->mem_handler) ||
-        (bytes >= npa_least_made && !npa_lies_idle(a, bytes < npa_least))) {
+        (bytes >= npa_least_made && npa_range_find(f->data) != NULL)) {
         return false;
     }
     size_t shelf = shelf_of(bytes, f->nd);

@@ -81,16 +81,46 @@ static npa_buffer *buffer_over(npa_range *range)
     return b;
 }
 
+/* Arrays below the threshold that NumPy makes by the thousand, of a size, die before many flushes:
+ * they are steps of a loop. To write into them later would cost more than to write at once, since
+ * their pages come and go. So where many of a size have died young the next ones lie in NumPy's
+ * memory, until a rest is over, in which everything dies young. */
+enum { SIZES = 64, MANY = 16, OLD = 3 };
+static uint8_t young[SIZES];
+
+static uint8_t *young_of(size_t bytes)
+{
+    size_t h = (bytes >> 3) * 0x9E3779B1u;
+    return &young[(h ^ h >> 15) % SIZES];
+}
+
+void npa_forget_young(void) { memset(young, 0, sizeof young); }
+
+/* What NumPy made is over. Perhaps without the GIL. */
+static void note_age(const npa_buffer *b)
+{
+    uint8_t *died = young_of(b->size);
+    if (npa_count.flushes + 1 - b->born >= OLD) {
+        *died = 0;
+    } else if (*died < MANY) {
+        ++*died;
+    }
+}
+
 /* Memory for what NumPy makes: ours, so that what is written into it in a block may wait. NULL:
  * NumPy's own will do. Perhaps without the GIL; nobody waits. */
 static char *made(size_t n, bool *zero)
 {
-    if (n < npa_least_made || n < npa_passed_below() || n > MOST_MADE ||
+    bool steps = n < npa_least_ours && *young_of(n) == MANY;
+    if (n < npa_least_made || n < npa_passed_below() || n > MOST_MADE || steps ||
         npa_shortage_sure((double)n) || pthread_mutex_trylock(&mutex) != 0) {
         return NULL;
     }
     npa_range *range = npa_range_shown(n, zero);
-    if (range != NULL && buffer_over(range) == NULL) {
+    npa_buffer *b = range != NULL ? buffer_over(range) : NULL;
+    if (b != NULL) {
+        b->born = npa_count.flushes + 1;
+    } else if (range != NULL) {
         npa_range_free(range);
         range = NULL;
     }
@@ -130,6 +160,9 @@ static void handler_free(void *ctx, void *p, size_t size)
         return;
     }
     npa_buffer *b = range->buffer;
+    if (b->born > 0 && b->size < npa_least_ours) {
+        note_age(b);
+    }
     atomic_store(&b->dead, true);
     b->next = atomic_load(&dead_list);
     while (!atomic_compare_exchange_weak(&dead_list, &b->next, b)) {
@@ -371,15 +404,6 @@ bool npa_is_hidden(PyArrayObject *array)
     return b != NULL && b->range->work != NULL && b->range->work != b->range->home &&
            (size_t)PyArray_NBYTES(array) == b->size;
 }
-
-bool npa_lies_idle(PyArrayObject *array, bool ours)
-{
-    npa_buffer *b = npa_buffer_of(array);
-    return b == NULL || (ours && b->index < 0 && b->index != NPA_IN_FLIGHT && b->flights == 0 &&
-                         !b->exported && b->copy == NULL && b->placed == NULL && b->spot == NULL &&
-                         b->lost == NULL && npa_range_serves(b->range, true));
-}
-
 
 /* ------------------------------------------------------------------------ where arrays lie */
 

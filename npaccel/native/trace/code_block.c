@@ -64,6 +64,7 @@ void npa_rest_is_over(double now)
 {
     if (rests_until > 0 && now >= rests_until) {
         rests_until = 0;
+        npa_forget_young();
         npa_find_least();
     }
 }

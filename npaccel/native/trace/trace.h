@@ -40,6 +40,7 @@ typedef struct npa_buffer {
     bool gone;       /* dead, and its range given back before the queue's end */
     char *inherited; /* then: where its content lies while the request runs whose output took it */
     uint64_t serial; /* flush that computed it */
+    uint64_t born;   /* of what NumPy made: how many flushes there had been, and 1; 0: of others */
     /* How many flushes there had been when an element of it was read or written behind its
      * address */
     uint64_t peeked;
@@ -250,9 +251,6 @@ bool npa_is_pending(PyArrayObject *array);
 /* All of a result that nobody has looked at: to show it takes longer than to record an operation on
  * it. */
 bool npa_is_hidden(PyArrayObject *array);
-/* Whether no request, device or reader behind its address knows of its memory; ours: if that is ours
- * it may be, too */
-bool npa_lies_idle(PyArrayObject *array, bool ours);
 bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
 void npa_extent(PyArrayObject *array, char **low, char **high);
 bool npa_apart(PyArrayObject *a, PyArrayObject *b); /* no byte is of both */
@@ -328,6 +326,7 @@ size_t npa_tried_here(void);
 void npa_rest(double seconds);
 bool npa_rests(void);
 void npa_rest_is_over(double now); /* if it is */
+void npa_forget_young(void);       /* what buffer.c knows of arrays that died young */
 /* And last bits are ours, and functions are done by loops of ours: Note [Whose bits] */
 size_t npa_ours_here(void);
 int npa_guard_set(bool on); /* -1: error set */
