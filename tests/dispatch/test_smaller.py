@@ -97,6 +97,79 @@ def test_a_loop_that_loses_is_left_alone(way: Way) -> None:
     assert after["left_to_numpy"] == before["left_to_numpy"] > 0
 
 
+def ranges() -> int:
+    return int(npaccel.stats()["live_ranges"])
+
+
+def test_what_is_made_while_nobody_asks_may_be_written_later(way: Way) -> None:
+    """Unless many of its size have died young: then NumPy's memory is the better one."""
+    way((10**8, 10**6))
+    u, v = np.random.default_rng(1).random((2, SMALL))
+    with npaccel.accelerate():
+        for _ in range(ROUNDS):
+            float((u * v - 0.5)[7])
+        before = ranges()
+        state = [np.zeros(SMALL + 8) for _ in range(5)]
+        assert ranges() == before + 5
+        for _ in range(40):
+            np.zeros(SMALL + 16)
+        steps = [np.zeros(SMALL + 16) for _ in range(5)]
+        assert ranges() == before + 5
+    assert not any(a.any() for a in state + steps)
+
+
+def test_a_round_may_begin_with_an_assignment(way: Way) -> None:
+    u = np.random.default_rng(1).random(SMALL)
+
+    def program() -> list[float]:
+        found = []
+        for _ in range(3 * ROUNDS):
+            z = np.zeros(SMALL)
+            z[:] = u
+            z *= 2
+            found.append(float(z[5]))
+        return found
+
+    way(NUMPY_WINS)
+    recorded, left = counts(program)
+    assert left > recorded > 0
+    assert program() == [2 * u[5]] * (3 * ROUNDS)
+
+
+def carried(rounds: int) -> np.ndarray:
+    x = np.linspace(0, 1, SMALL)
+    for _ in range(rounds):
+        x = x * 0.999 + 0.001
+    return x
+
+
+def filled(rounds: int) -> np.ndarray:
+    total = np.zeros(SMALL)
+    for _ in range(rounds):
+        step = np.zeros(SMALL)
+        step += 0.5
+        step[3:] *= 2
+        total += step
+    return total
+
+
+@pytest.mark.parametrize("program", [carried, filled])
+def test_a_loop_that_nobody_reads_is_tried(
+    way: Way, program: Callable[[int], np.ndarray]
+) -> None:
+    """Its rounds end where a limit makes it run."""
+    rounds = 6000
+    way(NUMPY_WINS)
+    _, left = counts(lambda: program(rounds))
+    assert left > rounds // 2
+    way(NUMPY_LOSES)
+    recorded, left = counts(lambda: program(rounds))
+    assert recorded > rounds > left
+    expected = program(rounds)
+    with npaccel.accelerate():
+        assert program(rounds).tobytes() == expected.tobytes()
+
+
 def test_it_is_tried_again(way: Way) -> None:
     way((2000, 1000))
     u, v = np.random.default_rng(1).random((2, SMALL))
@@ -112,7 +185,7 @@ def test_it_is_tried_again(way: Way) -> None:
 
 @pytest.mark.parametrize(
     "call",
-    [np.sort, np.median, np.cumsum, np.unique, np.diff, lambda a: a[I], lambda a: a[MASK]],
+    [np.sort, np.median, np.cumsum, np.unique, np.diff, lambda a: a[PLACES], lambda a: a[MASK]],
 )
 def test_functions_take_what_is_as_large_as_ever(way: Way, call: Callable[..., Any]) -> None:
     way(NUMPY_LOSES)
@@ -128,7 +201,7 @@ def test_functions_take_what_is_as_large_as_ever(way: Way, call: Callable[..., A
     assert counts(program)[0] == 0
 
 
-I = np.random.default_rng(2).integers(0, SMALL, SMALL)  # noqa: E741
+PLACES = np.random.default_rng(2).integers(0, SMALL, SMALL)
 MASK = np.random.default_rng(3).random(SMALL) > 0.5
 
 

@@ -517,6 +517,10 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * Where another one comes twice before that, as in a loop inside, the rounds are that one's. A loop
  * in which recording may lose at all (may_lose) has a trial.
  *
+ * What nobody reads is always pending. There a round ends where its head comes after a limit has
+ * made the loop run, and all of it runs first if NumPy's way is near (ends_with): then the next
+ * round finds nothing pending, and may be NumPy's.
+ *
  * Only operations take part whose results have the same bits either way. One that does not, or was
  * not met before in that loop, is recorded; a round of NumPy's ends there and is not compared.
  *
@@ -525,7 +529,8 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * though no recorded round had it.
  *
  * In blocks arrays take part from a quarter of the threshold on, 64 KiB (tried_from): of their
- * rounds NumPy's are what they would be without that, small.c's (npa_passed), with its memory. A
+ * rounds NumPy's are what they would be without that, small.c's (npa_passed), with its memory.
+ * What lives long lies in ours (buffer.c). A
  * call takes microseconds there, so what asking costs counts: where NumPy's way is kept nobody asks
  * until a trial more costs a small part of what the rounds took (rest), and in the first second
  * nobody does (rest_at_first). Functions take part only if their result waits, as a copy's does

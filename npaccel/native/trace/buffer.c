@@ -111,7 +111,7 @@ static void note_age(const npa_buffer *b)
  * NumPy's own will do. Perhaps without the GIL; nobody waits. */
 static char *made(size_t n, bool *zero)
 {
-    bool steps = n < npa_least_ours && *young_of(n) == MANY;
+    bool steps = n < npa_threshold && *young_of(n) == MANY;
     if (n < npa_least_made || n < npa_passed_below() || n > MOST_MADE || steps ||
         npa_shortage_sure((double)n) || pthread_mutex_trylock(&mutex) != 0) {
         return NULL;
@@ -160,7 +160,7 @@ static void handler_free(void *ctx, void *p, size_t size)
         return;
     }
     npa_buffer *b = range->buffer;
-    if (b->born > 0 && b->size < npa_least_ours) {
+    if (b->born > 0 && b->size < npa_threshold) {
         note_age(b);
     }
     atomic_store(&b->dead, true);

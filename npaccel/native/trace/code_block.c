@@ -48,6 +48,7 @@ void npa_rest(double seconds)
 {
     rests_until = seconds > 0 ? npa_seconds() + seconds : 0;
     begun = true;
+    npa_forget_young();
     npa_find_least();
 }
 
