@@ -232,6 +232,7 @@ typedef struct {
     bool urgent;            /* it reads or writes what others may change unseen */
     enum npa_hindrance why; /* it must not stay pending */
     bool strict, small, over;
+    bool full; /* it ends a round that a limit cuts: autotune.c */
 } entry;
 
 /* Before the first request of a queue. 1; 0: NumPy is to do it; -1: error set. */
@@ -315,13 +316,13 @@ static int run_what_must(const draft *d, const entry *e, uint64_t serial, PyObje
     if (many) {
         npa_autotune_note_many(&e->site);
     }
-    bool now = e->urgent || e->strict || many || npa_stepping > 0 || e->over;
+    bool now = e->urgent || e->strict || many || npa_stepping > 0 || e->over || e->full;
     for (int k = d->nin; npa_stops > 0 && k < d->nin + d->nout; k++) {
         now |= d->arrays[k] != NULL && npa_stops_at(d->arrays[k]);
     }
     PyObject *name = d->rule->name;
     if (now) {
-        npa_run_because(e->urgent || e->strict ? e->why : many ? NPA_FULL : NPA_ASKED);
+        npa_run_because(e->urgent || e->strict ? e->why : many || e->full ? NPA_FULL : NPA_ASKED);
     }
     if (now && npa_flush_recorded() < 0) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
@@ -387,7 +388,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     npa_q.small = e.small ? npa_q.small + 1 : 0;
     uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
     npa_unlock();
-    e.over |= npa_autotune_recorded(first);
+    e.full = npa_autotune_recorded(first);
     for (int k = 0; k < d->nout; k++) {
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
     }
