@@ -154,9 +154,7 @@ def filled(rounds: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("program", [carried, filled])
-def test_a_loop_that_nobody_reads_is_tried(
-    way: Way, program: Callable[[int], np.ndarray]
-) -> None:
+def test_a_loop_that_nobody_reads_is_tried(way: Way, program: Callable[[int], np.ndarray]) -> None:
     """Its rounds end where a limit makes it run."""
     rounds = 6000
     way(NUMPY_WINS)
