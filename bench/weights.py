@@ -33,7 +33,8 @@ from npaccel.ir.kinds import Kind
 from npaccel.observe.weights import Rule
 
 # By name: lines, as the result, what computes it, and what stands in its place ("": it stays).
-# x, y, z are doubles, f, g singles, i, j integers, c, d complex ones.
+# x, y, z are doubles, f, g singles, i, j integers, c, d complex ones. A sum keeps its dimension, so
+# that it waits as everything else: `b.sum()` would be computed while `a` is held, and store that.
 KERNELS: dict[str, list[tuple[str, str, str]]] = {
     "exp, then products": [("a", "np.exp(x)", "y"), ("r", "a * y * z + a", "a")],
     "sine and root": [("a", "np.sin(x)", "y"), ("r", "np.sqrt(a * a + y)", "a")],
@@ -51,7 +52,9 @@ KERNELS: dict[str, list[tuple[str, str, str]]] = {
     "Black-Scholes' inside": [
         ("a", "(np.log(x / y) + z) / np.sqrt(z)", "x"), ("b", "np.exp(-z * y)", "z"),
         ("r", "a * b + x", "a")],
-    "sum of squares": [("a", "(x - y) ** 2", "x"), ("b", "np.exp(-a)", "a"), ("r", "b.sum()", "b")],
+    "sum of squares": [
+        ("a", "(x - y) ** 2", "x"), ("b", "np.exp(-a)", "a"),
+        ("r", "b.sum(keepdims=True)", "b")],
     "softmax's inside": [("a", "np.exp(x - y)", "z"), ("b", "a / z", "a"), ("r", "b + a", "b")],
     "cube roots": [("a", "np.cbrt(x)", "y"), ("r", "np.cbrt(a * y)", "a")],
     "sinh and arctan": [("a", "np.sinh(x - y)", "z"), ("r", "np.arctan(a) * z", "a")],
@@ -152,7 +155,7 @@ FUNCTIONS = (
 
 def operations(dtype: str) -> None:
     """What each takes in a kernel that has four more of them, less the additions among these."""
-    npaccel.config.threads, npaccel.config.threshold = 1, 0
+    npaccel.config.threads = 1
     rows, size = 32, 8192
     rng = np.random.default_rng(1)
     x, y = (npaccel.asarray((rng.random(size) * 0.4 + 0.5).astype(dtype)) for _ in "xy")
@@ -191,7 +194,7 @@ def main() -> int:
     parser.add_argument("--operations", default="", nargs="?", const="f8", help="their dtype")
     parser.add_argument("--only", default="", help="names of kernels, with semicolons")
     options = parser.parse_args()
-    npaccel.config.tiering = "eager"
+    npaccel.config.tiering, npaccel.config.threshold = "eager", 0
     if options.operations:
         operations(options.operations)
         return 0

@@ -434,6 +434,9 @@ def memory(ours: bool, /) -> None:
 def primitives(level: str = ..., /) -> tuple[str, int]:
     """(level, how many) of operations on blocks that were compiled ahead. level: from now on."""
 
+def exp_s() -> float:
+    """Seconds that our exp takes for a double in the first cache, measured now; 0: it has none."""
+
 def exact_loops(level: str = ..., /) -> dict[str, bool | None]:
     """Per function of doubles that has a loop of ours with the C library's bits, whether it has
     NumPy's here, which is proved now at the latest; None: this processor has no such loop. level:

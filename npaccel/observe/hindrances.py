@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -23,9 +24,9 @@ __all__ = [
     "REMEDIES",
     "Hindrance",
     "Hindrances",
-    "addition_s",
     "gained_s",
     "left_reason",
+    "limits",
     "paces",
     "reason_of",
     "verdict",
@@ -40,6 +41,8 @@ RECORD_S = 1e-6
 FEW_POINTS, MOST_POINTS = 1 << 14, 1 << 20
 PACE_SHARE = 0.01
 OFTEN = 6  # times that brief calls are looked at, of which the shortest counts
+# Doubles in each of two arrays that are added: in a cache of the processor's own, then further off.
+ADDED = (1 << 14, 1 << 18, 1 << 20)
 # Runs of more operations than these are not hindered by what begins them.
 FEW_OPERATIONS = 3
 
@@ -253,10 +256,30 @@ def paces(rules: Iterable[int], wall_s: float) -> list[tuple[int, float]]:
     return found
 
 
-def addition_s() -> float:
-    """What NumPy takes for an element of `x + y`, doubles in its cache."""
-    x = _operand("f8", FEW_POINTS)
-    return _taken_s((umath.add, x, x), OFTEN) / FEW_POINTS
+def limits(most: int) -> dict[str, Any]:
+    """What this processor takes, measured once a process, in some milliseconds.
+
+    most : elements of the largest arrays that took part.
+
+    Returns
+    -------
+    exp_s : what our exp takes for a double; bytes_s : pairs of how many bytes lie near each other,
+        and what one thread takes to read or write one of these.
+    """
+    sizes = [n for k, n in enumerate(ADDED) if k == 0 or most > ADDED[k - 1]]
+    return {"exp_s": _exp_s(), "bytes_s": [(2 * 8 * n, _byte_s(n)) for n in sizes]}
+
+
+@functools.cache
+def _exp_s() -> float:
+    return _native.exp_s()
+
+
+@functools.cache
+def _byte_s(n: int) -> float:
+    """Of adding so many doubles to as many others."""
+    x, y = np.ones(n), np.ones(n)
+    return _taken_s((umath.add, x, y, y), OFTEN) / (x.nbytes + 2 * y.nbytes)
 
 
 def _pace_s(rule: _native.Rule, most: int, times: int = 2) -> float:

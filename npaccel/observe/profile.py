@@ -23,7 +23,7 @@ from npaccel.observe.profile_data import (
     Profile,
 )
 from npaccel.observe.profile_file import Recorded, load, no_profile
-from npaccel.observe.weights import SCALAR, Request, Rule
+from npaccel.observe.weights import SCALAR, Machine, Request, Rule
 from npaccel.own import os, time
 from npaccel.runtime.engine.tiers import COMPILING, NOT_YET
 from npaccel.runtime.programs.stored import Planned
@@ -171,7 +171,7 @@ class _Reader:
         self._runs = [_run(row, rules) for row in found.runs]
         ours = sys.modules["npaccel"].__version__
         self._paces = dict(found.paces)
-        self._addition = float(found.head.get("addition_s", 0.0))
+        self._machine = Machine.of(found.head)
         self._threads = max(int(found.head["about"].get("threads") or 1), 1)
         self._same = found.head["about"].get("npaccel") == ours
         self._places: list[_Place] = []
@@ -220,7 +220,9 @@ class _Reader:
             own = [run.requests[i] for i in numbers]
             here = set(numbers)
             later = {i for i in numbers if not here.issuperset(readers.get(i, ()))}
-            shares = weights.fused(own, numbers, later, moved)
+            most = max((request.points for request in own), default=0)
+            byte = self._machine.byte(moved / self._among(most))
+            shares = weights.fused(own, numbers, later, byte)
             what = STEPS.get(kind, "kernels")
             self._share(own, shares, 1e-9 * ns, what, run.runs * moved, run.runs)
             took = dict(zip(numbers, shares, strict=True))
@@ -332,12 +334,15 @@ class _Reader:
         total = 0.0
         for request in run.requests:
             pace = self._paces.get(request.number, 0.0)
-            pace = weights.in_registers(request.rule, pace, self._addition)
+            pace = weights.in_registers(request.rule, pace, self._machine.addition_s)
             if pace == 0.0:
                 return 0.0
-            shared = self._threads if request.points >= SHARED else 1
-            total += request.points * pace / shared
+            total += request.points * pace / self._among(request.points)
         return run.runs * total
+
+    def _among(self, points: int) -> int:
+        """How many threads share operations on so many elements."""
+        return self._threads if points >= SHARED else 1
 
     def _groups(self, run: Run, most: int) -> Iterator[Group]:
         plan = None if run.single else self._plan(run)

@@ -49,7 +49,8 @@ class Recorded:
 
     Attributes
     ----------
-    head : about, wall_s, usage, counts, every, as `profile_data.Profile` has them.
+    head : about, wall_s, usage, counts, every, as `profile_data.Profile` has them; what the
+        processor takes, as `hindrances.limits` has it.
     rules : of operations: number, name, kind, dtypes.
     lines : file, line, function, calls, nanoseconds per activity; as native/run/profile.c has them.
     runs : whether without kernels; times; nanoseconds; operations as line, rule, elements and who

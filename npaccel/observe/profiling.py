@@ -116,7 +116,8 @@ class Profiling:
         made = recorded(found, counted, self._count())
         share = usage.kernel_share(seconds)
         made.paces = _paces(made)
-        made.head["addition_s"] = hindrances.addition_s() if made.paces else 0.0
+        sizes = [request[2] for run in made.runs for request in run[3]]
+        made.head |= hindrances.limits(max(sizes)) if sizes else {}
         made.head["about"] = self._told()
         made.head["usage"] = {"activities_s": seconds, "kernel_share": share}
         self._found, self._profile = made, None

@@ -1,27 +1,27 @@
 """What part of a kernel's time belongs to each of its operations.
 
 An operation takes as long as what it computes, and as long as the memory that it is the reason to
-read or write. What it computes is counted in its row's body. `bench/weights.py` compares that with
-what kernels take without one of their lines.
+read or write. What it computes is counted in its row's body; what a byte takes beside that is
+measured at the profile's end, since processors differ in it by a factor. `bench/weights.py`
+compares that with what kernels take without one of their lines.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
-from typing import Final, NamedTuple
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self
 
 from npaccel.ir import ops
 from npaccel.ir.kinds import Kind
 from npaccel.ir.scalar import Core, Expr, Pool, item_size, usual
 
-__all__ = ["SCALAR", "Request", "Rule", "alone", "fused", "in_registers"]
+__all__ = ["SCALAR", "Machine", "Request", "Rule", "alone", "fused", "in_registers"]
 
 SCALAR: Final = -1  # a link, as in native/run/profile.h
-# In additions of doubles: a byte that comes from a cache, as all of a small kernel's do, and one
-# that comes from memory; of loops that run one operation at a time, on blocks in the first cache.
-CACHED, FAR, BLOCKED = 0.3, 0.6, 0.3
-CACHED_BYTES: Final = 8 << 20
+# A byte, in additions of doubles, of blocks in the first cache; and where nothing was measured.
+BLOCKED = 0.3
 # What divides; of integers as many for each of their eight bytes. A function that is NumPy's own.
 DIVIDERS: Final = {
     (Core.DIV, "f8"): 8, (Core.DIV, "f4"): 3, (Core.SQRT, "f8"): 15, (Core.SQRT, "f4"): 5,
@@ -29,9 +29,8 @@ DIVIDERS: Final = {
 INTEGER_DIVISION, OWN = 30, 60
 FREE: Final = (Core.CONST, Core.LOAD, Core.SCALAR, Core.BITCAST, Core.RARE)
 # Of what NumPy takes in its cache, what fused loops do for operations that cost little, which keep
-# in registers what lies between; and an addition of doubles beside others, which cost more.
+# in registers what lies between.
 FUSED, LITTLE_COST = 0.35, 7
-ADDITION = 0.17
 
 
 class Rule(NamedTuple):
@@ -75,6 +74,33 @@ def _step(node: Expr) -> float:
     return width
 
 
+class Machine(NamedTuple):
+    """What a processor takes: for an addition of doubles beside others, 0: not known; and for a
+    byte, by how many lie near each other, ascending."""
+
+    addition_s: float = 0.0
+    bytes_s: Sequence[tuple[float, float]] = ()
+
+    @classmethod
+    def of(cls, limits: Mapping[str, Any]) -> Self:
+        """limits : as `hindrances.limits` has them."""
+        exp = Rule("exp", Kind.MAP, ("f8", "f8"))
+        pairs = tuple((float(size), float(pace)) for size, pace in limits.get("bytes_s", ()))
+        return cls(float(limits.get("exp_s", 0.0)) / exp.cost, pairs)
+
+    def byte(self, moved: float) -> float:
+        """In additions, where so many are moved; between sizes that were measured by the ratio."""
+        if not (self.addition_s and self.bytes_s):
+            return BLOCKED
+        (low, pace), *others = self.bytes_s
+        for high, farther in others:
+            if moved <= low:
+                break
+            part = min(math.log(moved / low) / math.log(high / low), 1.0)
+            pace, low = pace + part * (farther - pace), high
+        return pace / self.addition_s
+
+
 class Request(NamedTuple):
     """One operation of a run. line : number of a line. links : of each input who wrote it, SCALAR,
     or less: an array from before. seen : others may look at what it writes. number : its rule's."""
@@ -104,7 +130,7 @@ def fused(
     requests: Sequence[Request],
     numbers: Sequence[int],
     read_later: Collection[int],
-    moved: float,
+    byte: float,
 ) -> list[float]:
     """Of each operation of a kernel.
 
@@ -112,7 +138,7 @@ def fused(
     ----------
     numbers : of the requests in their run, to which links refer.
     read_later : of those that a later kernel reads.
-    moved : bytes that the kernel reads and writes, all told.
+    byte : what one costs that the kernel reads or writes, in additions.
     """
     here = set(numbers)
     memory = [
@@ -127,7 +153,6 @@ def fused(
     for uses in readers.values():  # all of them are the reason, in equal parts
         for place, size in uses:
             memory[place] += size / len(uses)
-    byte = CACHED if moved <= CACHED_BYTES else FAR
     return [
         request.rule.cost * request.points + byte * size
         for request, size in zip(requests, memory, strict=True)
@@ -137,9 +162,9 @@ def fused(
 def in_registers(rule: Rule, pace: float, addition: float) -> float:
     """Seconds that fused loops take for an element; 0: not known.
 
-    pace, addition : what NumPy takes for one in its cache, of that operation and of `x + y`.
+    pace : what NumPy takes for one in its cache. addition : seconds of one beside others.
     """
-    return FUSED * pace if rule.cost <= LITTLE_COST else ADDITION * addition * rule.cost
+    return FUSED * pace if rule.cost <= LITTLE_COST else addition * rule.cost
 
 
 def alone(requests: Sequence[Request]) -> list[float]:

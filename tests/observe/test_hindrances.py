@@ -14,7 +14,7 @@ import npaccel
 from npaccel import _native
 from npaccel.ir.kinds import Kind
 from npaccel.observe.explain import Explanation
-from npaccel.observe.hindrances import Hindrance, _call, gained_s, paces, verdict
+from npaccel.observe.hindrances import ADDED, Hindrance, _call, gained_s, limits, paces, verdict
 
 pytestmark = pytest.mark.pending
 SMALL, LARGE = 256, 100_000
@@ -254,6 +254,15 @@ def test_the_pace_of_numpy_is_asked_for_each_rule_and_for_so_long_only() -> None
     found = dict(paces([numbers["sqrt"]], 1e3))
     assert list(found) == [numbers["sqrt"]] and 1e-12 < found[numbers["sqrt"]] < 1e-6
     assert paces([numbers["sqrt"]], 0.0) == []
+
+
+def test_limits_are_measured_as_far_as_arrays_were_large() -> None:
+    small, large = limits(1000), limits(ADDED[1] + 1)
+    assert [size for size, _ in small["bytes_s"]] == [16 * ADDED[0]]
+    assert [size for size, _ in large["bytes_s"]] == [16 * n for n in ADDED]
+    assert all(1e-13 < pace < 1e-7 for _, pace in large["bytes_s"])
+    assert large["bytes_s"][:1] == small["bytes_s"]  # nothing is measured twice
+    assert 1e-11 < large["exp_s"] < 1e-6
 
 
 def test_a_cast_that_warns_is_not_asked_of_numpy() -> None:

@@ -80,7 +80,8 @@ def test_a_kernels_time_goes_to_its_lines_by_their_work(target, setting) -> None
     exp, multiply, add = (
         cost(name) for name in ("exp", "multiply", "add")
     )  # and bytes: a is read by both, b is written where it is seen, c always is
-    byte = weights.CACHED * 8
+    machine = weights.Machine.of(taken._found.head)
+    byte = 8 * machine.byte(8 * N * 3 / taken.profile.about["threads"])
     ratio = (exp + multiply + byte * (0.5 + 1)) / (add + byte * (0.5 + 1))
     assert first.seconds["kernels"] / second.seconds["kernels"] == pytest.approx(ratio)
     assert (first.operations, second.operations) == (20 * 2 * N, 20 * N)
@@ -369,8 +370,8 @@ def test_written_and_read_back(target) -> None:
 def test_what_is_counted_is_read_out() -> None:
     profile = made(counted())
     by_line = {line.line: line.seconds for line in profile.lines}
-    sqrt, add = cost("sqrt") + 8 * weights.CACHED, cost("add") + 8 * weights.CACHED
-    share = sqrt / (sqrt + add)  # one reads, the other one writes
+    sqrt, add = cost("sqrt") + 8 * weights.BLOCKED, cost("add") + 8 * weights.BLOCKED
+    share = sqrt / (sqrt + add)  # one reads, the other one writes; what that takes is not known
     assert by_line[3]["kernels"] == pytest.approx(8e-4 * share)
     assert by_line[9]["kernels"] == pytest.approx(8e-4 * (1 - share))
     assert by_line[3]["blocks"] == pytest.approx(4e-5) and by_line[9]["numpy"] == 2e-4
@@ -385,10 +386,31 @@ def test_what_is_counted_is_read_out() -> None:
 def test_fused_loops_are_known_by_numpys_pace_and_by_what_operations_cost() -> None:
     recorded = counted()
     assert made(recorded).flushes[0].paced_s == 0
-    recorded.paces, recorded.head["addition_s"] = [(4, 9.0), (9, 3e-10)], 2e-10
+    recorded.paces = [(4, 9.0), (9, 3e-10)]
+    recorded.head["exp_s"] = 2e-10 * weights.Rule("exp", Kind.MAP, ("f8", "f8")).cost
     run = made(recorded).flushes[0]
-    each = 0.17 * 2e-10 * cost("sqrt") + 0.35 * 3e-10  # NumPy's pace of a root tells nothing
+    each = 2e-10 * cost("sqrt") + 0.35 * 3e-10  # NumPy's pace of a root tells nothing
     assert run.paced_s == pytest.approx(run.runs * 1000 * each)
+
+
+def test_what_a_byte_takes_depends_on_how_many_there_are() -> None:
+    exp = weights.Rule("exp", Kind.MAP, ("f8", "f8")).cost
+    near_and_far = [[1 << 20, 1e-11], [1 << 24, 3e-11]]
+    machine = weights.Machine.of({"exp_s": 2e-11 * exp, "bytes_s": near_and_far})
+    assert [machine.byte(n) for n in (0, 1 << 20)] == [0.5, 0.5]
+    assert machine.byte(1 << 22) == pytest.approx(1.0)  # half as far, by the ratio
+    assert [machine.byte(n) for n in (1 << 24, 1 << 40)] == pytest.approx([1.5, 1.5])
+    for unknown in ({}, {"exp_s": 0.0, "bytes_s": near_and_far}, {"exp_s": 1.0, "bytes_s": []}):
+        assert weights.Machine.of(unknown).byte(1 << 24) == weights.BLOCKED
+
+
+def test_bytes_that_lie_far_count_for_the_lines_that_move_them() -> None:
+    recorded = counted()  # a root that reads, and an addition that writes
+    exp = weights.Rule("exp", Kind.MAP, ("f8", "f8")).cost
+    recorded.head |= {"exp_s": 1e-11 * exp, "bytes_s": [[8000, 1e-11], [16_000, 4e-11]]}
+    line = next(line for line in made(recorded).lines if line.line == 3)
+    sqrt, add = cost("sqrt") + 8 * 4, cost("add") + 8 * 4
+    assert line.seconds["kernels"] == pytest.approx(8e-4 * sqrt / (sqrt + add))
 
 
 def test_what_operations_cost_is_counted_in_what_they_compute() -> None:

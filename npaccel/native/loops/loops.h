@@ -75,6 +75,7 @@ void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
 /* ---------------------------------------------------------------------------------- primitive.c */
 
 PyObject *npa_primitives_py(PyObject *self, PyObject *args);
+PyObject *npa_exp_s_py(PyObject *self, PyObject *nothing);
 int npa_rule_primitives(npa_rule *rule);
 /* That for inputs of which these are still; last: the value of the last one if it is a scalar. */
 const struct npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still,

@@ -375,6 +375,7 @@ static PyMethodDef methods[] = {
     {"system_calls", npa_system_calls, METH_NOARGS, NPA_DOC_system_calls},
     {"exact_loops", npa_exact_loops_py, METH_VARARGS, NPA_DOC_exact_loops},
     {"primitives", npa_primitives_py, METH_VARARGS, NPA_DOC_primitives},
+    {"exp_s", npa_exp_s_py, METH_NOARGS, NPA_DOC_exp_s},
     {"rules", npa_rules_known, METH_NOARGS, NPA_DOC_rules},
     {"cpu", npa_cpu, METH_NOARGS, NPA_DOC_cpu},
     {"passing_reason", py_passing_reason, METH_NOARGS, NPA_DOC_passing_reason},
