@@ -30,7 +30,8 @@ import numpy as np
 
 import npaccel
 from npaccel.ir.kinds import Kind
-from npaccel.observe.weights import Rule
+from npaccel.observe.hindrances import limits
+from npaccel.observe.weights import Machine, Rule
 
 # By name: lines, as the result, what computes it, and what stands in its place ("": it stays).
 # x, y, z are doubles, f, g singles, i, j integers, c, d complex ones. A sum keeps its dimension, so
@@ -176,9 +177,10 @@ def operations(dtype: str) -> None:
         return (seconds(function, 5) - seconds(function, 1)) / 4
 
     added, unit = more(lambda a, b: a) / 2, 0.0  # a product and a sum
+    machine = Machine.of(limits(1))
     for name in FUNCTIONS.split():
         ufunc = getattr(np, name)
-        cost = Rule(name, Kind.MAP, (dtype,) * (ufunc.nin + 1)).cost
+        cost = machine.cost(Rule(name, Kind.MAP, (dtype,) * (ufunc.nin + 1)))
         took = more(lambda a, b, f=ufunc: f(*(a, b)[: f.nin])) - 2 * added
         unit = unit or took / cost
         print(f"{name:14}{1e9 * took:8.3f} ns {took / unit:6.0f}{cost:6.0f} counted")

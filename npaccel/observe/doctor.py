@@ -20,12 +20,14 @@ from npaccel.observe.hindrances import (
 from npaccel.observe.line_texts import (
     around,
     called,
+    called_there,
     comes_once,
     computes_only,
     converted,
     draws_one,
     goes_through,
     grown,
+    lines_of,
     parsed,
     picked,
 )
@@ -46,6 +48,7 @@ LEFT_REMEDIES: Final = {
     "swapped bytes": "x.astype(x.dtype.newbyteorder('=')) once",
     "datetime64": "x.astype('i8') once, as integers are recorded",
     "timedelta64": "x.astype('i8') once, as integers are recorded",
+    "lstsq": "LAPACK does it; several right-hand sides in one call take little more than one",
     "inv": "np.linalg.solve(a, b) is inv(a) @ b with a third of the operations",
     "vectorized": "Python runs it for each element; write it with operations on whole arrays",
     "apply_along_axis": "Python runs it for each row; call a function that takes `axis`",
@@ -97,8 +100,10 @@ CLASS: Final = "has operators of another class (np.ma, pandas), and one of them 
 PLAIN: Final = "compute with its plain arrays (x.data and x.mask, or np.asarray(x))"
 PICKED: Final = "`{table}[{places}]` looks whether all of `{places}` lie within, and {reason}"
 CLIP: Final = "np.take({table}, {places}, mode='clip') need not look"
+COPIED: Final = "np.array({table})"  # where other code may change the table
 READER: Final = "it is NumPy's own there, which needs values; docs/coverage.md lists what is not"
 PAIRS: Final = "np.einsum(..., optimize=True) does three arrays and more by pairs"
+CALLS: Final = ("small", "element")
 SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
 LAPACK: Final = ".linalg."
 EINSUM_OF_TWO: Final = 3  # arguments
@@ -140,7 +145,7 @@ def advice(profile: Profile) -> list[Advice]:
     """One for each line that is not fast, that first which is worth most."""
     found: dict[str, Advice] = {}
     least = LEAST_SHARE * profile.wall_s
-    for one in (*_waits(profile), *_of_runs(profile), *_of_lines(profile)):
+    for one in (*_waits(profile), *_of_runs(profile), *_of_lines(profile), *_of_calls(profile)):
         known = found.get(one.site)
         if one.seconds >= least and (known is None or known.seconds < one.seconds):
             found[one.site] = one
@@ -198,7 +203,7 @@ def _of_runs(profile: Profile) -> Iterator[Advice]:
         if one.kind not in ON_ARRAYS and cut:
             told = _hindered(profile, one, one.seconds + _single_s(profile, one))
             few = one.size <= FEW_OPERATIONS * one.calls
-            if few or (told.gain_s or 0.0) >= CUT_GAIN * profile.wall_s:
+            if few or told.gain_s is None or told.gain_s >= CUT_GAIN * profile.wall_s:
                 yield told
 
 
@@ -216,7 +221,7 @@ def _in_loop(profile: Profile, cut: Obstacle, line: int) -> bool:
     loops = around(profile, cut.file, cut.line, ast.For, ast.While)
     if loops is None:
         return abs(line - cut.line) < BEFORE
-    return bool(loops) and loops[-1].lineno <= line <= (loops[-1].end_lineno or 0)
+    return bool(loops) and line in lines_of(loops[-1])
 
 
 def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
@@ -252,7 +257,7 @@ def _inside(profile: Profile, one: Obstacle) -> str:
 def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
     """What the line's text says of what reads there."""
     tree = parsed(profile.text_of(one.file, one.line))
-    reader, (table, places) = _reader(profile, one), picked(tree)
+    reader, (table, places) = _reader(profile, one), picked(tree, computed=True)
     if reader:
         return told._replace(what=f"`{reader}` {what}", remedy=READER, gain_s=None)
     if computes_only(tree):
@@ -261,7 +266,9 @@ def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
         return Advice(told.site, seconds, CLASS.format(reason=what), PLAIN, gain)
     if table and _looks(profile, one):
         what = PICKED.format(table=table, places=places, reason=what)
-        return told._replace(what=what, remedy=CLIP.format(table=table, places=places), gain_s=None)
+        kinds = {o.kind for o in profile.obstacles if (o.file, o.line) == (one.file, one.line)}
+        own = COPIED.format(table=table) if "watched" in kinds else table
+        return told._replace(what=what, remedy=CLIP.format(table=own, places=places), gain_s=None)
     return told
 
 
@@ -304,6 +311,14 @@ def _of_lines(profile: Profile) -> Iterator[Advice]:
             yield from _in_numpy(profile, line, numpys)
         if pythons > 0:
             yield _in_python(profile, line, pythons)
+
+
+def _of_calls(profile: Profile) -> Iterator[Advice]:
+    """Calls on few elements: Python's time there is found at the ends of loops, and by functions
+    at the lines that call them."""
+    for one in profile.obstacles:
+        if one.kind in CALLS and one.seconds > _line_s(profile, one):
+            yield _hindered(profile, one, one.seconds)
 
 
 def _by_text(profile: Profile, line: Line, seconds: float) -> Advice | None:
@@ -384,7 +399,7 @@ def _drawn(profile: Profile, line: Line) -> Advice:
 def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
     if _is_random(profile, line) and seconds >= line.seconds.get("numpy", 0.0):
         return _drawn(profile, line)
-    obstacles = _obstacles(profile, line)
+    obstacles = _obstacles(profile, line) or _beside(profile, line)
     if obstacles:
         return _hindered(profile, obstacles[0], seconds)
     near = range(line.line - BEFORE, line.line + BEFORE)
@@ -421,6 +436,19 @@ def _obstacles(profile: Profile, line: Line) -> list[Obstacle]:
         one
         for one in profile.obstacles
         if (one.file, one.line) == (line.file, line.line) and one.kind in ON_ARRAYS
+    ]
+
+
+def _beside(profile: Profile, line: Line) -> list[Obstacle]:
+    """Calls on few elements in the same innermost loop, at whose last line Python's time is found,
+    or in functions that the line calls; the longest first."""
+    loops = around(profile, line.file, line.line, ast.For, ast.While) or []
+    own = map(lines_of, [*loops[-1:], *called_there(profile, line.file, line.line)])
+    near = {number for lines in own for number in lines}
+    return [
+        one
+        for one in profile.obstacles
+        if one.kind in CALLS and one.file == line.file and one.line in near
     ]
 
 

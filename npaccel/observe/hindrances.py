@@ -81,7 +81,8 @@ REMEDIES: Final = {
     "exported": "release the buffer (memoryview, ctypes ...) before",
     "watched": "work on a copy of that array",
     "strict": "have warnings raised elsewhere only",
-    "read": "collect such values in an array and read it after the loop, or read every tenth time",
+    "read": "read after the loop, or every tenth time; what x.max(keepdims=True) or x[3:4].copy() "
+    "gives can wait in a list",
     "pointer": "wrap the array that is indexed or filled there with npaccel.asarray",
     "asked": "call it after the loop, or not at all: results are computed when they are read",
     "full": "npaccel.config.queue_limit and memory_limit say how much may wait",
@@ -251,7 +252,7 @@ def paces(rules: Iterable[int], wall_s: float) -> list[tuple[int, float]]:
         if time.perf_counter() > until:
             break
         rule = known[number]
-        pace = _pace_s(rule, FEW_POINTS, OFTEN) if rule.counts[0] else 0.0
+        pace = _pace_s(rule, FEW_POINTS, OFTEN, again=True) if rule.counts[0] else 0.0
         found += [(number, pace)] if pace > 0 else []
     return found
 
@@ -263,16 +264,32 @@ def limits(most: int) -> dict[str, Any]:
 
     Returns
     -------
-    exp_s : what our exp takes for a double; bytes_s : pairs of how many bytes lie near each other,
-        and what one thread takes to read or write one of these.
+    exp_s : what our exp takes for a double; divide_s : of divisions and roots the function, its
+        dtype and what it takes for an element; bytes_s : pairs of how many bytes lie near each
+        other, and what one thread takes to read or write one of these.
     """
     sizes = [n for k, n in enumerate(ADDED) if k == 0 or most > ADDED[k - 1]]
-    return {"exp_s": _exp_s(), "bytes_s": [(2 * 8 * n, _byte_s(n)) for n in sizes]}
+    moved = [(2 * 8 * n, _byte_s(n)) for n in sizes]
+    return {"exp_s": _exp_s(), "divide_s": _divide_s(), "bytes_s": moved}
 
 
 @functools.cache
 def _exp_s() -> float:
     return _native.exp_s()
+
+
+@functools.cache
+def _divide_s() -> list[tuple[str, str, float]]:
+    found = []
+    for code in ("f8", "f4"):
+        x, y = _operand(code, FEW_POINTS), _operand(code, FEW_POINTS)
+        divided, root = (
+            _taken_s((umath.divide, x, y, y), OFTEN),
+            _taken_s((umath.sqrt, x, y), OFTEN),
+        )
+        found.append(("divide", code, divided / FEW_POINTS))
+        found.append(("sqrt", code, root / FEW_POINTS))
+    return found
 
 
 @functools.cache
@@ -282,13 +299,16 @@ def _byte_s(n: int) -> float:
     return _taken_s((umath.add, x, y, y), OFTEN) / (x.nbytes + 2 * y.nbytes)
 
 
-def _pace_s(rule: _native.Rule, most: int, times: int = 2) -> float:
-    """Seconds that NumPy takes for an element, on at most so many; 0: it can't be asked."""
+def _pace_s(rule: _native.Rule, most: int, times: int = 2, *, again: bool = False) -> float:
+    """Seconds that NumPy takes for an element, on at most so many; 0: it can't be asked. again :
+    into the same memory, as blocks do; else into such as NumPy finds, whose pages may be new."""
     recorded, *_, points = rule.counts
     n = max(min(points // recorded, most), 1)
     call = _call(rule, n)
     if call is None:
         return 0.0
+    if again and isinstance(call[0], np.ufunc) and call[0].nout == 1:
+        call = *call, np.empty(n, rule.loop[-1])
     return _taken_s(call, times) / n
 
 

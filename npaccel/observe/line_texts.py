@@ -10,12 +10,14 @@ from npaccel.observe.profile_data import Profile
 __all__ = [
     "around",
     "called",
+    "called_there",
     "comes_once",
     "computes_only",
     "converted",
     "draws_one",
     "goes_through",
     "grown",
+    "lines_of",
     "parsed",
     "picked",
 ]
@@ -51,14 +53,33 @@ def around(
 ) -> list[ast.stmt | ast.expr] | None:
     """The statements of those kinds that the line is in, the innermost last; None: of a long file
     some lines are kept."""
+    nodes = _nodes(profile, file)
+    if nodes is None:
+        return None
+    held = [n for n in nodes if line in lines_of(n) and isinstance(n, kinds)]
+    return sorted(held, key=lambda node: node.lineno)
+
+
+def lines_of(node: ast.stmt | ast.expr) -> range:
+    return range(node.lineno, (node.end_lineno or 0) + 1)
+
+
+def _nodes(profile: Profile, file: str) -> list[ast.stmt | ast.expr] | None:
     texts = profile.source.get(file, {})
     text = "\n".join(texts.get(n, "") for n in range(1, max(texts, default=0) + 1))
     try:
-        nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt | ast.expr)]
+        return [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt | ast.expr)]
     except SyntaxError:
         return None
-    held = [n for n in nodes if n.lineno <= line <= (n.end_lineno or 0)]
-    return sorted((n for n in held if isinstance(n, kinds)), key=lambda node: node.lineno)
+
+
+def called_there(profile: Profile, file: str, line: int) -> list[ast.FunctionDef]:
+    """The functions of that file that have the name of one, or of a method, that the line calls."""
+    tree = parsed(profile.text_of(file, line))
+    calls = (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    names = {name.rpartition(".")[2] for name in calls}
+    nodes = _nodes(profile, file) or []
+    return [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in names]
 
 
 def comes_once(profile: Profile, file: str, line: int) -> bool:
@@ -80,6 +101,8 @@ def goes_through(profile: Profile, file: str, line: int) -> bool:
     tree = parsed(profile.text_of(file, line))
     nodes = list(ast.walk(tree))
     if any(isinstance(node, COMPREHENSIONS) for node in nodes):
+        return True
+    if called(tree).endswith(".fromiter"):
         return True
     for node in nodes:
         match node:
@@ -172,12 +195,14 @@ def draws_one(tree: ast.AST) -> bool:
     return False
 
 
-def picked(tree: ast.AST) -> tuple[str, str]:
-    """What is indexed there by something that has a name, and that; or ''."""
+def picked(tree: ast.AST, *, computed: bool = False) -> tuple[str, str]:
+    """What is indexed there by something that has a name, and that; or ''. computed : or by what
+    is computed there, which may be a number."""
+    kinds = (ast.Name, ast.BinOp, ast.Call) if computed else (ast.Name,)
     for node in ast.walk(tree):
         match node:
-            case ast.Subscript(ast.Name(table), ast.Name(places)):
-                return table, places
+            case ast.Subscript(ast.Name(table), places) if isinstance(places, kinds):
+                return table, ast.unparse(places)
     return "", ""
 
 

@@ -205,7 +205,7 @@ class _Reader:
         for first, (kind, ns, count) in enumerate(run.steps):
             if count > 0:
                 own = run.requests[first : first + count]
-                shares = weights.alone(own)
+                shares = weights.alone(own, self._machine)
                 self._share(own, shares, 1e-9 * ns, STEPS.get(kind, "loops"), 0, run.runs)
 
     def _read_compiled(self, run: Run) -> None:
@@ -221,8 +221,8 @@ class _Reader:
             here = set(numbers)
             later = {i for i in numbers if not here.issuperset(readers.get(i, ()))}
             most = max((request.points for request in own), default=0)
-            byte = self._machine.byte(moved / self._among(most))
-            shares = weights.fused(own, numbers, later, byte)
+            of_each = moved / self._among(most)
+            shares = weights.fused(own, numbers, later, of_each, self._machine)
             what = STEPS.get(kind, "kernels")
             self._share(own, shares, 1e-9 * ns, what, run.runs * moved, run.runs)
             took = dict(zip(numbers, shares, strict=True))
@@ -266,7 +266,9 @@ class _Reader:
         found.launches += run.runs
         found.seconds += seconds
         found.bytes += run.runs * (step.bytes_read + step.bytes_written)
-        found.work += run.runs * sum(request.rule.cost * request.points for request in requests)
+        found.work += run.runs * sum(
+            self._machine.cost(request.rule) * request.points for request in requests
+        )
         if not found.operations:
             found.operations = _names(requests)
         for request in requests:
@@ -334,7 +336,7 @@ class _Reader:
         total = 0.0
         for request in run.requests:
             pace = self._paces.get(request.number, 0.0)
-            pace = weights.in_registers(request.rule, pace, self._machine.addition_s)
+            pace = weights.in_registers(request.rule, pace, self._machine)
             if pace == 0.0:
                 return 0.0
             total += request.points * pace / self._among(request.points)

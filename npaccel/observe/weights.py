@@ -1,15 +1,16 @@
 """What part of a kernel's time belongs to each of its operations.
 
 An operation takes as long as what it computes, and as long as the memory that it is the reason to
-read or write. What it computes is counted in its row's body; what a byte takes beside that is
-measured at the profile's end, since processors differ in it by a factor. `bench/weights.py`
-compares that with what kernels take without one of their lines.
+read or write. What it computes is counted in its row's body; what a division, a root and a byte
+take beside an addition is measured at the profile's end, since processors differ in that by a
+factor. `bench/weights.py` compares that with what kernels take without one of their lines.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
@@ -22,10 +23,12 @@ __all__ = ["SCALAR", "Machine", "Request", "Rule", "alone", "fused", "in_registe
 SCALAR: Final = -1  # a link, as in native/run/profile.h
 # A byte, in additions of doubles, of blocks in the first cache; and where nothing was measured.
 BLOCKED = 0.3
-# What divides; of integers as many for each of their eight bytes. A function that is NumPy's own.
-DIVIDERS: Final = {
-    (Core.DIV, "f8"): 8, (Core.DIV, "f4"): 3, (Core.SQRT, "f8"): 15, (Core.SQRT, "f4"): 5,
+# What divides, where it was not measured; of integers as many for each of their eight bytes. A
+# function that is NumPy's own.
+DIVIDERS: Final[Mapping[tuple[str, str], float]] = {
+    ("divide", "f8"): 8, ("divide", "f4"): 3, ("sqrt", "f8"): 15, ("sqrt", "f4"): 5,
 }  # fmt: skip
+DIVIDING: Final = {Core.DIV: "divide", Core.SQRT: "sqrt"}
 INTEGER_DIVISION, OWN = 30, 60
 FREE: Final = (Core.CONST, Core.LOAD, Core.SCALAR, Core.BITCAST, Core.RARE)
 # Of what NumPy takes in its cache, what fused loops do for operations that cost little, which keep
@@ -43,24 +46,29 @@ class Rule(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}.reduce" if self.kind == Kind.REDUCE else self.name
 
-    @property
-    def cost(self) -> float:
-        """Of an element, in additions of doubles."""
-        return _counted(self)
+
+class _Counted(NamedTuple):
+    """Of an element: steps, in additions of doubles; and how often something of DIVIDERS."""
+
+    steps: float
+    divisions: Mapping[tuple[str, str], int] = {}
 
 
 @functools.cache
-def _counted(rule: Rule) -> float:
+def _counted(rule: Rule) -> _Counted:
     op = ops.find(rule.name, rule.loop) if rule.loop else None
     if op is None:
-        return 1.0
+        return _Counted(1.0)
     if rule.kind == Kind.REDUCE:
-        return item_size(rule.loop[0]) / 8
+        return _Counted(item_size(rule.loop[0]) / 8)
     if op.body is None:
-        return OWN
+        return _Counted(OWN)
     pool = Pool()
     made = op.body(*(pool.load(dtype, k) for k, dtype in enumerate(rule.loop[: op.nin])))
-    return sum(map(_step, usual(made if isinstance(made, tuple) else (made,))))
+    nodes = list(usual(made if isinstance(made, tuple) else (made,)))
+    dividers = [(DIVIDING.get(node.op, ""), node.dtype) for node in nodes]
+    others = [n for n, divider in zip(nodes, dividers, strict=True) if divider not in DIVIDERS]
+    return _Counted(sum(map(_step, others)), Counter(d for d in dividers if d in DIVIDERS))
 
 
 def _step(node: Expr) -> float:
@@ -69,28 +77,39 @@ def _step(node: Expr) -> float:
         return 0.0
     parts = [own.dtype for own in (node, *node.args) if own.dtype[0] != "c"]
     width = max(map(item_size, parts)) / 8
-    if node.op in (Core.DIV, Core.REM, Core.SQRT):
-        return DIVIDERS.get((node.op, node.dtype), INTEGER_DIVISION * width)
-    return width
+    return INTEGER_DIVISION * width if node.op in (Core.DIV, Core.REM, Core.SQRT) else width
+
+
+EXP: Final = Rule("exp", Kind.MAP, ("f8", "f8"))  # which has no division
 
 
 class Machine(NamedTuple):
-    """What a processor takes: for an addition of doubles beside others, 0: not known; and for a
-    byte, by how many lie near each other, ascending."""
+    """What a processor takes: for an addition of doubles beside others, 0: not known; for a byte,
+    by how many lie near each other, ascending; and for what divides, in additions."""
 
     addition_s: float = 0.0
     bytes_s: Sequence[tuple[float, float]] = ()
+    dividers: Mapping[tuple[str, str], float] = DIVIDERS
 
     @classmethod
     def of(cls, limits: Mapping[str, Any]) -> Self:
         """limits : as `hindrances.limits` has them."""
-        exp = Rule("exp", Kind.MAP, ("f8", "f8"))
+        addition_s = float(limits.get("exp_s", 0.0)) / cls().cost(EXP)
+        if not addition_s:
+            return cls()
         pairs = tuple((float(size), float(pace)) for size, pace in limits.get("bytes_s", ()))
-        return cls(float(limits.get("exp_s", 0.0)) / exp.cost, pairs)
+        divide = {(of, code): pace / addition_s for of, code, pace in limits.get("divide_s", ())}
+        return cls(addition_s, pairs, {**DIVIDERS, **divide})
+
+    def cost(self, rule: Rule) -> float:
+        """Of an element, in additions of doubles."""
+        steps, divisions = _counted(rule)
+        divided = sum(self.dividers[key] * times for key, times in divisions.items())
+        return math.hypot(steps, divided)  # a unit of its own divides, beside the others
 
     def byte(self, moved: float) -> float:
         """In additions, where so many are moved; between sizes that were measured by the ratio."""
-        if not (self.addition_s and self.bytes_s):
+        if not self.bytes_s:
             return BLOCKED
         (low, pace), *others = self.bytes_s
         for high, farther in others:
@@ -130,7 +149,8 @@ def fused(
     requests: Sequence[Request],
     numbers: Sequence[int],
     read_later: Collection[int],
-    byte: float,
+    moved: float,
+    machine: Machine,
 ) -> list[float]:
     """Of each operation of a kernel.
 
@@ -138,7 +158,7 @@ def fused(
     ----------
     numbers : of the requests in their run, to which links refer.
     read_later : of those that a later kernel reads.
-    byte : what one costs that the kernel reads or writes, in additions.
+    moved : bytes that the kernel reads and writes, all told, of each thread.
     """
     here = set(numbers)
     memory = [
@@ -153,24 +173,26 @@ def fused(
     for uses in readers.values():  # all of them are the reason, in equal parts
         for place, size in uses:
             memory[place] += size / len(uses)
+    byte = machine.byte(moved)
     return [
-        request.rule.cost * request.points + byte * size
+        machine.cost(request.rule) * request.points + byte * size
         for request, size in zip(requests, memory, strict=True)
     ]
 
 
-def in_registers(rule: Rule, pace: float, addition: float) -> float:
+def in_registers(rule: Rule, pace: float, machine: Machine) -> float:
     """Seconds that fused loops take for an element; 0: not known.
 
-    pace : what NumPy takes for one in its cache. addition : seconds of one beside others.
+    pace : what NumPy takes for one in its cache.
     """
-    return FUSED * pace if rule.cost <= LITTLE_COST else addition * rule.cost
+    cost = machine.cost(rule)
+    return FUSED * pace if cost <= LITTLE_COST else machine.addition_s * cost
 
 
-def alone(requests: Sequence[Request]) -> list[float]:
+def alone(requests: Sequence[Request], machine: Machine) -> list[float]:
     """Of operations that ran after each other, block by block."""
     return [
-        request.rule.cost * request.points
+        machine.cost(request.rule) * request.points
         + BLOCKED * (request.bytes + sum(size for _, size in request.reads()))
         for request in requests
     ]

@@ -28,7 +28,7 @@ CAUSES = {
         for i in range(2_000_000):
             x[i % 1000] = x[(i + 1) % 1000]  # here
         """,
-    "reads a result after every 2 operations: collect such values in an array": """
+    "reads a result after every 2 operations: read after the loop, or every tenth time": """
         a = np.ones(1_000_000)
         for i in range(100):
             a = np.sqrt(a + 1)
@@ -325,6 +325,7 @@ ELEMENTS = "Python goes through elements one by one: if these are numbers, write
     ("text", "says"),
     [
         ("    t = sum(a)", ELEMENTS),
+        ("    a = np.fromiter(pairs(9), float)", ELEMENTS),
         ("    if any(v > 3 for v in a):", ELEMENTS),
         ("    b = np.array([f(v) for v in a])", ELEMENTS),
         ("    np.einsum('ij,jk,kl', a, a, a)", "np.einsum(..., optimize=True) does three arrays"),
@@ -427,12 +428,16 @@ def test_a_call_of_others_is_named(text: str, says: str) -> None:
             "    a = a * 0.5 + b",
             "has operators of another class (np.ma, pandas), and one of them",
         ),
-        ("    a = a * x[3] + b", "reads a result after every 2 operations: collect"),
-        ("    a = f(b) + a", "reads a result after every 2 operations: collect"),
-        ("    a = b @ a", "reads a result after every 2 operations: collect"),
+        ("    a = a * x[3] + b", "reads a result after every 2 operations: read after the loop"),
+        ("    a = f(b) + a", "reads a result after every 2 operations: read after the loop"),
+        ("    a = b @ a", "reads a result after every 2 operations: read after the loop"),
         (
             "    y = lut[i] + 1",
             "`lut[i]` looks whether all of `i` lie within, and reads a result",
+        ),
+        (
+            "    y = lut[(i + 1) % 7] + 1",
+            "`lut[(i + 1) % 7]` looks whether all of `(i + 1) % 7` lie within, and reads a result",
         ),
     ],
 )
@@ -447,6 +452,41 @@ def test_what_reads_is_told_by_the_lines_text(text: str, says: str) -> None:
     assert (found.gain_s is None) == ("lut" in text)
     made.flushes = [run("kernels", 4.0, 100, "add", paced_s=1.0)]  # an element, not places
     assert ("lut" in text) == (not only(made).sentence().startswith(says))
+
+
+def test_a_table_that_others_may_change_is_copied_before() -> None:
+    cut = Obstacle("read", FILE, 2, 100, 6.0, 900.0)  # longer runs, of whose gain nothing is known
+    watched = Obstacle("watched", FILE, 2, 100, 3.0, 100.0)
+    known = [run("kernels", 4.0, 100, "minimum.reduce maximum.reduce", paced_s=1.0)]
+    made = profile(source={FILE: SOURCE | {2: "    y = lut[i % 7]"}}, lines=[LINE], flushes=known)
+    for obstacles, table in [([cut, watched], "np.array(lut)"), ([cut], "lut")]:
+        made.obstacles = obstacles
+        assert only(made).remedy == f"np.take({table}, i % 7, mode='clip') need not look"
+        assert only(made).gain_s is None
+
+
+@pytest.mark.parametrize("kind", ["small", "element"])
+def test_calls_on_few_elements_have_the_time_of_the_loops_last_line(kind: str) -> None:
+    texts = {1: "for i in range(9):", 2: "    y = x[i]", 3: "    n += 1", 4: "n = 0"}
+    brief = Obstacle(kind, FILE, 2, 1000, 1.0, 1000.0)
+    made = profile(source={FILE: texts}, obstacles=[brief])
+    for line, seconds in [(3, 5.0), (4, 1.0)]:  # in the loop, and behind it
+        made.lines = [Line(FILE, line, "", 1, {"python": 5.0})]
+        (found,) = [one for one in advice(made) if one.site == f"{FILE}:2"]
+        assert found.seconds == seconds and found.gain_s is not None
+        assert len(advice(made)) == (1 if line == 3 else 2)
+
+
+def test_calls_on_few_elements_have_the_time_of_the_line_that_calls_their_function() -> None:
+    texts = {1: "class A:", 2: "    def step(self):", 3: "        self.x = self.x * 2",
+             4: "for a in all_of_them:", 5: "    a.step()"}  # fmt: skip
+    small = Obstacle("small", FILE, 3, 1000, 1.0, 8000.0)
+    made = profile(obstacles=[small], lines=[Line(FILE, 5, "", 1, {"python": 5.0})])
+    made.source = {FILE: texts}
+    (found,) = advice(made)
+    assert (found.site, found.seconds) == (f"{FILE}:3", 5.0)
+    made.source = {FILE: texts | {5: "    a.other()"}}
+    assert [one.site for one in advice(made)] == [f"{FILE}:5", f"{FILE}:3"]
 
 
 def test_longer_runs_are_told_of_where_cutting_them_costs_much() -> None:
@@ -464,7 +504,7 @@ def test_what_reads_is_named_where_it_is_numpys_own() -> None:
     assert found.sentence().startswith("`np.bincount` reads a result after every 2 operations: it")
     other = LINE._replace(seconds={"kernels": 5.0})
     found = only(profile(source=text, obstacles=[cut], lines=[other]))
-    assert found.sentence().startswith("reads a result after every 2 operations: collect")
+    assert found.sentence().startswith("reads a result after every 2 operations: read after")
 
 
 def test_runs_of_a_line_that_comes_once_are_no_loop_that_is_cut() -> None:

@@ -13,6 +13,7 @@ from lines import here
 import npaccel
 from npaccel import _native
 from npaccel.ir.kinds import Kind
+from npaccel.observe import hindrances, weights
 from npaccel.observe.explain import Explanation
 from npaccel.observe.hindrances import ADDED, Hindrance, _call, gained_s, limits, paces, verdict
 
@@ -256,6 +257,21 @@ def test_the_pace_of_numpy_is_asked_for_each_rule_and_for_so_long_only() -> None
     assert paces([numbers["sqrt"]], 0.0) == []
 
 
+def test_numpys_pace_in_its_cache_is_that_into_the_same_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with npaccel.accelerate():
+        npaccel.evaluate(np.sqrt(np.linspace(0.5, 1.5, LARGE)))
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(hindrances, "_taken_s", lambda call, times: asked.append(call) or 1.0)
+    known = _native.rules().items()
+    paces([n for n, rule in known if rule.name == "sqrt" and rule.counts[0]][:1], 1e3)
+    gained_s(math.inf, 5.0, 1e3)
+    first, *others = [call[1:] for call in asked if call[0] is np.sqrt]
+    assert [type(one) for one in first] == [np.ndarray, np.ndarray]
+    assert others and {len(given) for given in others} == {1}
+
+
 def test_limits_are_measured_as_far_as_arrays_were_large() -> None:
     small, large = limits(1000), limits(ADDED[1] + 1)
     assert [size for size, _ in small["bytes_s"]] == [16 * ADDED[0]]
@@ -263,6 +279,8 @@ def test_limits_are_measured_as_far_as_arrays_were_large() -> None:
     assert all(1e-13 < pace < 1e-7 for _, pace in large["bytes_s"])
     assert large["bytes_s"][:1] == small["bytes_s"]  # nothing is measured twice
     assert 1e-11 < large["exp_s"] < 1e-6
+    divide = {(name, code) for name, code, pace in large["divide_s"] if 1e-12 < pace < 1e-6}
+    assert divide == set(weights.DIVIDERS)
 
 
 def test_a_cast_that_warns_is_not_asked_of_numpy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import struct
@@ -29,7 +30,7 @@ N = 200_000
 
 
 def cost(name: str) -> float:
-    return weights.Rule(name, Kind.MAP, ("f8",) * 3).cost
+    return weights.Machine().cost(weights.Rule(name, Kind.MAP, ("f8",) * 3))
 
 
 def at(profile: Profile, number: int) -> Line:
@@ -387,26 +388,37 @@ def test_fused_loops_are_known_by_numpys_pace_and_by_what_operations_cost() -> N
     recorded = counted()
     assert made(recorded).flushes[0].paced_s == 0
     recorded.paces = [(4, 9.0), (9, 3e-10)]
-    recorded.head["exp_s"] = 2e-10 * weights.Rule("exp", Kind.MAP, ("f8", "f8")).cost
+    recorded.head["exp_s"] = 2e-10 * weights.Machine().cost(weights.EXP)
     run = made(recorded).flushes[0]
     each = 2e-10 * cost("sqrt") + 0.35 * 3e-10  # NumPy's pace of a root tells nothing
     assert run.paced_s == pytest.approx(run.runs * 1000 * each)
 
 
 def test_what_a_byte_takes_depends_on_how_many_there_are() -> None:
-    exp = weights.Rule("exp", Kind.MAP, ("f8", "f8")).cost
+    exp = weights.Machine().cost(weights.EXP)
     near_and_far = [[1 << 20, 1e-11], [1 << 24, 3e-11]]
     machine = weights.Machine.of({"exp_s": 2e-11 * exp, "bytes_s": near_and_far})
     assert [machine.byte(n) for n in (0, 1 << 20)] == [0.5, 0.5]
     assert machine.byte(1 << 22) == pytest.approx(1.0)  # half as far, by the ratio
     assert [machine.byte(n) for n in (1 << 24, 1 << 40)] == pytest.approx([1.5, 1.5])
+    assert machine.dividers == weights.DIVIDERS
     for unknown in ({}, {"exp_s": 0.0, "bytes_s": near_and_far}, {"exp_s": 1.0, "bytes_s": []}):
         assert weights.Machine.of(unknown).byte(1 << 24) == weights.BLOCKED
 
 
+def test_what_divides_costs_what_it_takes_on_this_processor() -> None:
+    exp = weights.Machine().cost(weights.EXP)
+    machine = weights.Machine.of({"exp_s": 2e-11 * exp, "divide_s": [["sqrt", "f8", 1e-9]]})
+    for dtype, root in [("f8", 50.0), ("f4", weights.DIVIDERS["sqrt", "f4"])]:  # one was measured
+        assert machine.cost(weights.Rule("sqrt", Kind.MAP, (dtype, dtype))) == pytest.approx(root)
+    hypot = weights.Rule("hypot", Kind.MAP, ("f8", "f8", "f8"))  # has a root, and more
+    steps = math.sqrt(weights.Machine().cost(hypot) ** 2 - 15**2)
+    assert machine.cost(hypot) == pytest.approx(math.hypot(steps, 50.0))
+
+
 def test_bytes_that_lie_far_count_for_the_lines_that_move_them() -> None:
     recorded = counted()  # a root that reads, and an addition that writes
-    exp = weights.Rule("exp", Kind.MAP, ("f8", "f8")).cost
+    exp = weights.Machine().cost(weights.EXP)
     recorded.head |= {"exp_s": 1e-11 * exp, "bytes_s": [[8000, 1e-11], [16_000, 4e-11]]}
     line = next(line for line in made(recorded).lines if line.line == 3)
     sqrt, add = cost("sqrt") + 8 * 4, cost("add") + 8 * 4
@@ -415,7 +427,7 @@ def test_bytes_that_lie_far_count_for_the_lines_that_move_them() -> None:
 
 def test_what_operations_cost_is_counted_in_what_they_compute() -> None:
     def counted_of(name: str, *loop: str, kind: int = Kind.MAP) -> float:
-        return weights.Rule(name, kind, loop).cost
+        return weights.Machine().cost(weights.Rule(name, kind, loop))
 
     assert counted_of("add", "f8", "f8", "f8") == 1 and counted_of("add", "f4", "f4", "f4") == 0.5
     assert counted_of("sqrt", "f8", "f8") == 15 and counted_of("divide", "f8", "f8", "f8") == 8
