@@ -618,8 +618,7 @@ CASES = {
         """),
     "first run": case("waits for the compiler", """
         def price(s, k, t, v):
-            d = (np.log(s / k) + (0.02 + v * v / 2) * t) / (v * np.sqrt(t))
-            return s * np.tanh(d) - k * np.exp(-0.02 * t) * np.tanh(d - v * np.sqrt(t))  # here
+            return s * np.tanh(np.log(s / k) / (v * np.sqrt(t))) - k * np.exp(-0.02 * t)  # here
 
         s = np.linspace(50, 150, 600_000)
         for v in np.linspace(0.1, 0.9, 120):
@@ -628,8 +627,7 @@ CASES = {
         print(top)
         """, """
         def price(s, k, t, v):
-            d = (np.log(s / k) + (0.02 + v * v / 2) * t) / (v * np.sqrt(t))
-            return s * np.tanh(d) - k * np.exp(-0.02 * t) * np.tanh(d - v * np.sqrt(t))
+            return s * np.tanh(np.log(s / k) / (v * np.sqrt(t))) - k * np.exp(-0.02 * t)
 
         s = np.linspace(50, 150, 600_000)
         for v in np.linspace(0.1, 0.9, 120):

@@ -112,7 +112,6 @@ MUCH: Final = 0.3  # of the program's time, or a line's
 MOST: Final = 0.7
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
 LEAST_CUTS: Final = 4  # fewer runs are no loop that is cut
-CUT_GAIN: Final = 0.1  # of the program's time: what runs of more than FEW_OPERATIONS have to gain
 
 
 class Advice(NamedTuple):
@@ -203,7 +202,7 @@ def _of_runs(profile: Profile) -> Iterator[Advice]:
         if one.kind not in ON_ARRAYS and cut:
             told = _hindered(profile, one, one.seconds + _single_s(profile, one))
             few = one.size <= FEW_OPERATIONS * one.calls
-            if few or told.gain_s is None or told.gain_s >= CUT_GAIN * profile.wall_s:
+            if few or told.gain_s is None or told.gain_s >= LEAST_SHARE * profile.wall_s:
                 yield told
 
 
@@ -318,7 +317,14 @@ def _of_calls(profile: Profile) -> Iterator[Advice]:
     at the lines that call them."""
     for one in profile.obstacles:
         if one.kind in CALLS and one.seconds > _line_s(profile, one):
-            yield _hindered(profile, one, one.seconds)
+            yield _brief(profile, one, one.seconds)
+
+
+def _brief(profile: Profile, one: Obstacle, seconds: float) -> Advice:
+    """Calls on few elements, of which it is found elsewhere how long they take."""
+    line = Line(one.file, one.line, "", one.calls, {"python": seconds})
+    drawn = _is_random(profile, line)
+    return _drawn(profile, line) if drawn else _hindered(profile, one, seconds)
 
 
 def _by_text(profile: Profile, line: Line, seconds: float) -> Advice | None:
@@ -399,9 +405,12 @@ def _drawn(profile: Profile, line: Line) -> Advice:
 def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
     if _is_random(profile, line) and seconds >= line.seconds.get("numpy", 0.0):
         return _drawn(profile, line)
-    obstacles = _obstacles(profile, line) or _beside(profile, line)
+    obstacles = _obstacles(profile, line)
     if obstacles:
         return _hindered(profile, obstacles[0], seconds)
+    beside = _beside(profile, line)
+    if beside:
+        return _brief(profile, beside[0], seconds)
     near = range(line.line - BEFORE, line.line + BEFORE)
     reads = [o for o in profile.obstacles if o.file == line.file and o.line in near]
     named = _indexed(profile, line.file, [line.line])

@@ -1,8 +1,8 @@
 """What following a doctor's sentence gains, by a plain model; None where that can't be told.
 
-Without what cuts it, a program takes about as long as its operations do in registers: NumPy's own
-pace in its cache is measured at a profile's end (`observe/hindrances.py`), and tells that
-(`observe/weights.py`). What is not recorded has no such pace, and a constant of its cause instead.
+Without what cuts it, a program takes about as long as its operations do in registers, by what their
+steps and divisions take here (`observe/weights.py`). Of what is not recorded nothing is counted; it
+has a constant of its cause instead.
 `bench/doctor.py` compares what is said with what remedies gain.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,6 @@ __all__ = [
     "FEW_OPERATIONS",
     "OF_RUNS",
     "ON_ARRAYS",
-    "PACE_SHARE",
     "RECORD_S",
     "REMEDIES",
     "Hindrance",
@@ -27,7 +26,6 @@ __all__ = [
     "gained_s",
     "left_reason",
     "limits",
-    "paces",
     "reason_of",
     "verdict",
 ]
@@ -242,21 +240,6 @@ def gained_s(enough: float, runs_s: float, wall_s: float) -> float:
     return gained
 
 
-def paces(rules: Iterable[int], wall_s: float) -> list[tuple[int, float]]:
-    """Of operations, by number, what NumPy takes for an element in its cache: those that can be
-    asked, measured now, for as long as for `gained_s`."""
-    until = time.perf_counter() + PACE_SHARE * wall_s
-    known = _native.rules()
-    found: list[tuple[int, float]] = []
-    for number in rules:
-        if time.perf_counter() > until:
-            break
-        rule = known[number]
-        pace = _pace_s(rule, FEW_POINTS, OFTEN, again=True) if rule.counts[0] else 0.0
-        found += [(number, pace)] if pace > 0 else []
-    return found
-
-
 def limits(most: int) -> dict[str, Any]:
     """What this processor takes, measured once a process, in some milliseconds.
 
@@ -299,17 +282,12 @@ def _byte_s(n: int) -> float:
     return _taken_s((umath.add, x, y, y), OFTEN) / (x.nbytes + 2 * y.nbytes)
 
 
-def _pace_s(rule: _native.Rule, most: int, times: int = 2, *, again: bool = False) -> float:
-    """Seconds that NumPy takes for an element, on at most so many; 0: it can't be asked. again :
-    into the same memory, as blocks do; else into such as NumPy finds, whose pages may be new."""
+def _pace_s(rule: _native.Rule, most: int) -> float:
+    """Seconds that NumPy takes for an element, on at most so many; 0: it can't be asked."""
     recorded, *_, points = rule.counts
     n = max(min(points // recorded, most), 1)
     call = _call(rule, n)
-    if call is None:
-        return 0.0
-    if again and isinstance(call[0], np.ufunc) and call[0].nout == 1:
-        call = *call, np.empty(n, rule.loop[-1])
-    return _taken_s(call, times) / n
+    return 0.0 if call is None else _taken_s(call, 2) / n
 
 
 def _taken_s(call: tuple[Any, ...], times: int) -> float:

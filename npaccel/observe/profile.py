@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from npaccel.ir.kinds import Kind
 from npaccel.observe import weights
 from npaccel.observe.profile_data import (
     Call,
@@ -170,7 +171,6 @@ class _Reader:
         rules = {n: Rule(name, kind, tuple(loop)) for n, name, kind, loop in found.rules}
         self._runs = [_run(row, rules) for row in found.runs]
         ours = sys.modules["npaccel"].__version__
-        self._paces = dict(found.paces)
         self._machine = Machine.of(found.head)
         self._threads = max(int(found.head["about"].get("threads") or 1), 1)
         self._same = found.head["about"].get("npaccel") == ours
@@ -332,15 +332,14 @@ class _Reader:
             yield Flush(run.runs, 1e-9 * run.ns, nodes, made, self._paced_s(run))
 
     def _paced_s(self, run: Run) -> float:
-        """What fused loops take for all of these runs, on all threads; 0: not known."""
-        total = 0.0
-        for request in run.requests:
-            pace = self._paces.get(request.number, 0.0)
-            pace = weights.in_registers(request.rule, pace, self._machine)
-            if pace == 0.0:
-                return 0.0
-            total += request.points * pace / self._among(request.points)
-        return run.runs * total
+        """What its operations take in registers, in all of these runs; 0: not known."""
+        if any(request.rule.kind == Kind.GATHER for request in run.requests):
+            return 0.0
+        each = (
+            self._machine.cost(request.rule) * request.points / self._among(request.points)
+            for request in run.requests
+        )
+        return run.runs * self._machine.addition_s * sum(each)
 
     def _among(self, points: int) -> int:
         """How many threads share operations on so many elements."""

@@ -146,7 +146,7 @@ class Group(NamedTuple):
 
 class Flush(NamedTuple):
     """The same operations from the same lines, run together. seconds : of all these runs. paced_s :
-    what fused loops take for their operations, in the caches of all threads; 0: not known."""
+    what their operations take in registers, of all threads; 0: not known."""
 
     runs: int
     seconds: float

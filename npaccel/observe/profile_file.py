@@ -19,7 +19,7 @@ from npaccel.errors import ProfileError
 
 __all__ = ["AROUND", "Counted", "Recorded", "load", "no_profile", "recorded"]
 
-VERSION: Final = 2
+VERSION: Final = 3
 FIRST_KEY: Final = "npaccel_profile"
 OURS: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 # What is kept at most, the longest first.
@@ -59,7 +59,6 @@ class Recorded:
     calls, obstacles : as `profile_data` has them.
     events : as native/run/profile.c packs them.
     source : file, and texts by line.
-    paces : number of a rule, and what NumPy takes for an element in its cache.
     """
 
     head: dict[str, Any]
@@ -70,7 +69,6 @@ class Recorded:
     obstacles: list[list[Any]] = field(default_factory=list)
     events: bytes = b""
     source: list[list[Any]] = field(default_factory=list)
-    paces: list[tuple[int, float]] = field(default_factory=list)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """As a file; one that is there is replaced."""
@@ -87,7 +85,7 @@ class Recorded:
             raise ProfileError(f"{path}: the profile can't be written: {error.strerror}") from error
 
 
-PARTS: Final = ("rules", "lines", "runs", "calls", "obstacles", "source", "paces")
+PARTS: Final = ("rules", "lines", "runs", "calls", "obstacles", "source")
 
 
 def _text(data: bytes) -> str:

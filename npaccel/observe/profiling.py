@@ -115,7 +115,6 @@ class Profiling:
         seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
         made = recorded(found, counted, self._count())
         share = usage.kernel_share(seconds)
-        made.paces = _paces(made)
         sizes = [request[2] for run in made.runs for request in run[3]]
         made.head |= hindrances.limits(max(sizes)) if sizes else {}
         made.head["about"] = self._told()
@@ -150,15 +149,3 @@ class Profiling:
         """For notebooks: the page that ``npaccel profile show --html`` writes, in a frame."""
         found = self.profile
         return html.pre(str(self)) if found is None else html.frame(profile_page.page(found))
-
-
-def _paces(made: Recorded) -> list[tuple[int, float]]:
-    """NumPy's for what ran, the longest first, where something cut the program in pieces: the
-    doctor says then what longer ones would take."""
-    wall_s = made.head["wall_s"]
-    cut = sum(seconds for kind, *_, seconds, _ in made.obstacles if kind in hindrances.OF_RUNS)
-    if cut < hindrances.PACE_SHARE * wall_s:
-        return []
-    runs = sorted(made.runs, key=lambda run: -run[2])
-    rules = dict.fromkeys(request[1] for run in runs for request in run[3])
-    return hindrances.paces(rules, wall_s)

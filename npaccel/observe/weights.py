@@ -18,7 +18,7 @@ from npaccel.ir import ops
 from npaccel.ir.kinds import Kind
 from npaccel.ir.scalar import Core, Expr, Pool, item_size, usual
 
-__all__ = ["SCALAR", "Machine", "Request", "Rule", "alone", "fused", "in_registers"]
+__all__ = ["SCALAR", "Machine", "Request", "Rule", "alone", "fused"]
 
 SCALAR: Final = -1  # a link, as in native/run/profile.h
 # A byte, in additions of doubles, of blocks in the first cache; and where nothing was measured.
@@ -31,9 +31,6 @@ DIVIDERS: Final[Mapping[tuple[str, str], float]] = {
 DIVIDING: Final = {Core.DIV: "divide", Core.SQRT: "sqrt"}
 INTEGER_DIVISION, OWN = 30, 60
 FREE: Final = (Core.CONST, Core.LOAD, Core.SCALAR, Core.BITCAST, Core.RARE)
-# Of what NumPy takes in its cache, what fused loops do for operations that cost little, which keep
-# in registers what lies between.
-FUSED, LITTLE_COST = 0.35, 7
 
 
 class Rule(NamedTuple):
@@ -178,15 +175,6 @@ def fused(
         machine.cost(request.rule) * request.points + byte * size
         for request, size in zip(requests, memory, strict=True)
     ]
-
-
-def in_registers(rule: Rule, pace: float, machine: Machine) -> float:
-    """Seconds that fused loops take for an element; 0: not known.
-
-    pace : what NumPy takes for one in its cache.
-    """
-    cost = machine.cost(rule)
-    return FUSED * pace if cost <= LITTLE_COST else machine.addition_s * cost
 
 
 def alone(requests: Sequence[Request], machine: Machine) -> list[float]:

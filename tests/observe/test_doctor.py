@@ -477,6 +477,18 @@ def test_calls_on_few_elements_have_the_time_of_the_loops_last_line(kind: str) -
         assert len(advice(made)) == (1 if line == 3 else 2)
 
 
+def test_few_numbers_that_are_drawn_in_a_loop_have_the_time_of_its_last_line() -> None:
+    texts = {1: "while True:", 2: "    y = rng.uniform(0, 1, 20)", 3: "    n += 1"}
+    drawn = Obstacle("small", FILE, 2, 1_000_000, 1.0, 0.0)
+    for seconds in (0.5, 5.0):
+        found = only(
+            profile(source={FILE: texts}, obstacles=[drawn], lines=[
+                Line(FILE, 3, "", 1, {"python": seconds})])
+        )  # fmt: skip
+        assert (found.site, found.seconds) == (f"{FILE}:2", max(seconds, 1.0))
+        assert "draw many numbers by one call" in found.remedy and found.gain_s is not None
+
+
 def test_calls_on_few_elements_have_the_time_of_the_line_that_calls_their_function() -> None:
     texts = {1: "class A:", 2: "    def step(self):", 3: "        self.x = self.x * 2",
              4: "for a in all_of_them:", 5: "    a.step()"}  # fmt: skip
@@ -489,9 +501,9 @@ def test_calls_on_few_elements_have_the_time_of_the_line_that_calls_their_functi
     assert [one.site for one in advice(made)] == [f"{FILE}:5", f"{FILE}:3"]
 
 
-def test_longer_runs_are_told_of_where_cutting_them_costs_much() -> None:
+def test_longer_runs_are_told_of_where_cutting_them_costs_something() -> None:
     cut = Obstacle("read", FILE, 3, 100, 6.0, 900.0)
-    for paced_s, told in [(1.0, True), (3.8, False)]:
+    for paced_s, told in [(1.0, True), (3.8, True), (3.99, False)]:
         known = [run("kernels", 4.0, 100, "add " * 9, paced_s=paced_s)]
         found = advice(profile(obstacles=[cut], flushes=known, lines=[LINE]))
         assert any("after every 9 operations" in one.sentence() for one in found) == told

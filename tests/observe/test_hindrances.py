@@ -13,9 +13,9 @@ from lines import here
 import npaccel
 from npaccel import _native
 from npaccel.ir.kinds import Kind
-from npaccel.observe import hindrances, weights
+from npaccel.observe import weights
 from npaccel.observe.explain import Explanation
-from npaccel.observe.hindrances import ADDED, Hindrance, _call, gained_s, limits, paces, verdict
+from npaccel.observe.hindrances import ADDED, Hindrance, _call, gained_s, limits, verdict
 
 pytestmark = pytest.mark.pending
 SMALL, LARGE = 256, 100_000
@@ -247,31 +247,6 @@ def test_nothing_is_measured_where_enough_is_gained() -> None:
     assert gained_s(math.inf, 5.0, 1e3) > -5.0 - 1e-6 * requests
 
 
-def test_the_pace_of_numpy_is_asked_for_each_rule_and_for_so_long_only() -> None:
-    with npaccel.accelerate():
-        a = np.linspace(0.5, 1.5, LARGE)
-        npaccel.evaluate(np.sqrt(a), a * 2)
-    numbers = {rule.name: n for n, rule in _native.rules().items() if rule.loop == ("f8", "f8")}
-    found = dict(paces([numbers["sqrt"]], 1e3))
-    assert list(found) == [numbers["sqrt"]] and 1e-12 < found[numbers["sqrt"]] < 1e-6
-    assert paces([numbers["sqrt"]], 0.0) == []
-
-
-def test_numpys_pace_in_its_cache_is_that_into_the_same_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with npaccel.accelerate():
-        npaccel.evaluate(np.sqrt(np.linspace(0.5, 1.5, LARGE)))
-    asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(hindrances, "_taken_s", lambda call, times: asked.append(call) or 1.0)
-    known = _native.rules().items()
-    paces([n for n, rule in known if rule.name == "sqrt" and rule.counts[0]][:1], 1e3)
-    gained_s(math.inf, 5.0, 1e3)
-    first, *others = [call[1:] for call in asked if call[0] is np.sqrt]
-    assert [type(one) for one in first] == [np.ndarray, np.ndarray]
-    assert others and {len(given) for given in others} == {1}
-
-
 def test_limits_are_measured_as_far_as_arrays_were_large() -> None:
     small, large = limits(1000), limits(ADDED[1] + 1)
     assert [size for size, _ in small["bytes_s"]] == [16 * ADDED[0]]
@@ -290,4 +265,3 @@ def test_a_cast_that_warns_is_not_asked_of_numpy() -> None:
         npaccel.evaluate(x.astype("f8"))
     rules = [r for r in _native.rules().values() if r.name == "copy" and r.loop == ("c16", "f8")]
     assert [_call(rule, 60) for rule in rules] == [None] * len(rules)
-    assert paces([rule.id for rule in rules], 1e3) == []
