@@ -279,7 +279,8 @@ def _divide_s() -> list[tuple[str, str, float]]:
 def _byte_s(n: int) -> float:
     """Of adding so many doubles to as many others."""
     x, y = np.ones(n), np.ones(n)
-    return _taken_s((umath.add, x, y, y), OFTEN) / (x.nbytes + 2 * y.nbytes)
+    times = OFTEN if n == ADDED[0] else 2
+    return _taken_s((umath.add, x, y, y), times) / (x.nbytes + 2 * y.nbytes)
 
 
 def _pace_s(rule: _native.Rule, most: int) -> float:
