@@ -323,6 +323,9 @@ def _of_calls(profile: Profile) -> Iterator[Advice]:
 def _brief(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     """Calls on few elements, of which it is found elsewhere how long they take."""
     line = Line(one.file, one.line, "", one.calls, {"python": seconds})
+    by_text = _by_text(profile, line, seconds)
+    if by_text is not None:
+        return by_text
     drawn = _is_random(profile, line)
     return _drawn(profile, line) if drawn else _hindered(profile, one, seconds)
 
@@ -409,7 +412,7 @@ def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
     if obstacles:
         return _hindered(profile, obstacles[0], seconds)
     beside = _beside(profile, line)
-    if beside:
+    if beside and beside[0].seconds >= MUCH * seconds:
         return _brief(profile, beside[0], seconds)
     near = range(line.line - BEFORE, line.line + BEFORE)
     reads = [o for o in profile.obstacles if o.file == line.file and o.line in near]

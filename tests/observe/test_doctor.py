@@ -468,31 +468,41 @@ def test_a_table_that_others_may_change_is_copied_before() -> None:
 @pytest.mark.parametrize("kind", ["small", "element"])
 def test_calls_on_few_elements_have_the_time_of_the_loops_last_line(kind: str) -> None:
     texts = {1: "for i in range(9):", 2: "    y = x[i]", 3: "    n += 1", 4: "n = 0"}
-    brief = Obstacle(kind, FILE, 2, 1000, 1.0, 1000.0)
+    brief = Obstacle(kind, FILE, 2, 1000, 2.0, 1000.0)
     made = profile(source={FILE: texts}, obstacles=[brief])
-    for line, seconds in [(3, 5.0), (4, 1.0)]:  # in the loop, and behind it
-        made.lines = [Line(FILE, line, "", 1, {"python": 5.0})]
+    for line, spent, seconds in [(3, 5.0, 5.0), (4, 5.0, 2.0), (3, 9.0, 2.0)]:
+        # In the loop; behind it; and in the loop, which does something else for the most part.
+        made.lines = [Line(FILE, line, "", 1, {"python": spent})]
         (found,) = [one for one in advice(made) if one.site == f"{FILE}:2"]
         assert found.seconds == seconds and found.gain_s is not None
-        assert len(advice(made)) == (1 if line == 3 else 2)
+        assert len(advice(made)) == (1 if seconds == spent else 2)
+
+
+def test_what_grows_in_a_loop_has_the_time_of_its_last_line() -> None:
+    texts = {1: "while True:", 2: "    x = np.append(x, 3.0)", 3: "    n += 1"}
+    small = Obstacle("small", FILE, 2, 1_000_000, 2.0, 0.0)
+    made = profile(source={FILE: texts}, obstacles=[small])
+    made.lines = [Line(FILE, 3, "", 1, {"python": 5.0})]
+    assert only(made).sentence().startswith("`np.append` copies all of `x` each time")
+    assert (only(made).site, only(made).seconds) == (f"{FILE}:2", 5.0)
 
 
 def test_few_numbers_that_are_drawn_in_a_loop_have_the_time_of_its_last_line() -> None:
     texts = {1: "while True:", 2: "    y = rng.uniform(0, 1, 20)", 3: "    n += 1"}
-    drawn = Obstacle("small", FILE, 2, 1_000_000, 1.0, 0.0)
+    drawn = Obstacle("small", FILE, 2, 1_000_000, 2.0, 0.0)
     for seconds in (0.5, 5.0):
         found = only(
             profile(source={FILE: texts}, obstacles=[drawn], lines=[
                 Line(FILE, 3, "", 1, {"python": seconds})])
         )  # fmt: skip
-        assert (found.site, found.seconds) == (f"{FILE}:2", max(seconds, 1.0))
+        assert (found.site, found.seconds) == (f"{FILE}:2", max(seconds, 2.0))
         assert "draw many numbers by one call" in found.remedy and found.gain_s is not None
 
 
 def test_calls_on_few_elements_have_the_time_of_the_line_that_calls_their_function() -> None:
     texts = {1: "class A:", 2: "    def step(self):", 3: "        self.x = self.x * 2",
              4: "for a in all_of_them:", 5: "    a.step()"}  # fmt: skip
-    small = Obstacle("small", FILE, 3, 1000, 1.0, 8000.0)
+    small = Obstacle("small", FILE, 3, 1000, 2.0, 8000.0)
     made = profile(obstacles=[small], lines=[Line(FILE, 5, "", 1, {"python": 5.0})])
     made.source = {FILE: texts}
     (found,) = advice(made)
