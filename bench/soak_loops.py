@@ -1,7 +1,7 @@
 """Random loops in an `accelerate` block, each against NumPy: a wrong value, word or warning?
 
     python bench/soak_loops.py [--programs 20000] [--seed 0] [--backend auto] [--check off]
-                               [--threshold 4096] [--processes 2] [--show SEED]
+                               [--threshold 4096] [--smaller] [--processes 2] [--show SEED]
 
 Each program makes its arrays by NumPy's functions inside the block, and is a loop (perhaps two, one
 in the other) over statements on them: expressions, writes in place through moving slices, masks and
@@ -15,6 +15,9 @@ their sign.
 
 A tenth of the programs runs a second time in the process, when there may be code. Exits with 1
 where anything differs, and prints the program.
+
+With --smaller arrays have 64 to 256 KiB and the threshold is 256: operators are recorded where a
+trial finds that it wins. What trials find is made up: that it wins, that it loses, or either.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from typing import Any
 import numpy as np
 
 import npaccel
+from npaccel import _native
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "runtime"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -156,6 +160,8 @@ READS = (
     "out.append(raised(lambda: {x} + {x}[:-1]))",
     "out.append(raised(lambda: operate({x})))",
 )
+SMALLER = (8300, 12_000, 20_000, 32_000)
+PACES = ((1000, 1), (1, 1000), (0, 0))  # what rounds are said to take, recorded and by NumPy
 COUNTS = ("requests", "flushes", "kernels", "write_faults")
 RARE = ("out.append(forked(lambda: int(({x} + 1.0)[4] * 1024) % 251))",)
 
@@ -164,6 +170,7 @@ class Program(loops.Writer):
     """Writes one program."""
 
     MOST_READS = 3
+    SIZES: tuple[int, ...] = (600, 1000, 2048, 5000)
 
     def filled(self, texts: tuple[str, ...]) -> str:
         x, y = self.name(), self.name()
@@ -192,7 +199,7 @@ class Program(loops.Writer):
             self.add(depth + 1, "n -= 10; a, b, c, d = resized()")
 
     def program(self) -> str:
-        n = self.random.choice((600, 1000, 2048, 5000))
+        n = self.random.choice(self.SIZES)
         self.add(0, "def run():")
         self.add(1, f"out, kept, n = [], [], {n}")
         for x in loops.NAMES:
@@ -340,8 +347,13 @@ def work(options: argparse.Namespace) -> int:
     npaccel.config.backend = options.backend
     npaccel.config.check = options.check
     wrong = 0
+    if options.smaller:
+        npaccel.config.threshold = 1 << 18
     for seed in range(options.seed, options.seed + options.programs):
-        npaccel.config.tiering = ("adaptive", "eager", "off")[seed % 3]
+        if options.smaller:
+            _native.trials(True, *PACES[seed % 3], 1)
+        else:
+            npaccel.config.tiering = ("adaptive", "eager", "off")[seed % 3]
         print(seed, file=sys.stderr, flush=True)
         try:
             text = differences(seed)
@@ -363,6 +375,7 @@ def part(first: int, count: int, options: argparse.Namespace) -> tuple[int, str]
     command = [sys.executable, "-P", sys.argv[0], "--alone", "--seed", str(first)]
     command += ["--programs", str(count), "--threshold", str(options.threshold)]
     command += ["--backend", options.backend, "--check", options.check]
+    command += ["--smaller"] if options.smaller else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stdout
     if done.returncode not in (0, WRONG):
@@ -377,10 +390,13 @@ def main() -> int:
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--check", default="off")
     parser.add_argument("--threshold", type=int, default=4096, help="bytes, see npaccel.config")
+    parser.add_argument("--smaller", action="store_true", help="arrays of 64 to 256 KiB")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--show", type=int, help="print the program of that seed, and end")
     parser.add_argument("--alone", action="store_true", help="in this process")
     options = parser.parse_args()
+    if options.smaller:
+        Program.SIZES = SMALLER
     if options.show is not None:
         print(Program(options.show).program())
         return 0

@@ -47,3 +47,31 @@ def test_folds_keep_the_order_of_axes(
                         (expected.shape, expected.strides, expected.dtype)
                     ), (order, axis, keepdims)
                     assert np.allclose(found, expected)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "add": lambda x: x + x,
+    "negative": np.negative,
+    "by a number": lambda x: x * 2.0,
+    "compared": lambda x: x > 1,
+    "cast": lambda x: x * np.float32(2) + x.astype(np.int32),
+    "broadcast": lambda x: x + x[..., :1],
+    "two results": lambda x: np.modf(x)[1],
+    "where": lambda x: np.where(x > 1, x, 0.0),
+    "under a mask": lambda x: np.add(x, x, where=x > 1, out=None),
+    "clip": lambda x: x.clip(0.0, 1.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:'where' used without 'out'")
+@pytest.mark.parametrize("name", CALLS)
+def test_axes_of_one_element_lie_as_numpys(name: str) -> None:
+    call = CALLS[name]
+    for order in itertools.permutations(range(3)):
+        for shape in ((1, 60, 70), (60, 1, 70), (60, 70, 1), (1, 1, 4000)):
+            x = np.ones([shape[k] for k in order]).transpose(np.argsort(order))
+            expected = call(x)
+            with npaccel.accelerate():
+                plain = call(x)
+            for found in (call(npaccel.asarray(x)), plain):
+                assert (found.shape, found.strides) == (expected.shape, expected.strides), order

@@ -229,6 +229,76 @@ print(count > 0)
     assert out.splitlines() == ["True"]
 
 
+# Signals come while Python code of ours runs: handlers do, too, but behind it.
+WITHIN = """
+from npaccel.ir import passes
+npaccel.config.tiering, npaccel.config.cache = "eager", "off"
+original = passes.plan
+def plan(*args, **kwargs):
+    signal.raise_signal(signal.SIGUSR1)
+    inside.append(True)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        inside.pop()
+passes.plan = plan
+inside = []
+"""
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("error", ["TimeoutError", "ImportError", "ValueError", "SystemExit"])
+def test_what_a_handler_raises_is_not_taken_for_an_error_of_ours(error: str) -> None:
+    out = succeed(
+        WITHIN
+        + f"""
+def handler(number, frame):
+    assert not inside
+    raise {error}(frame.f_globals["__name__"].partition(".")[0])
+signal.signal(signal.SIGUSR1, handler)
+x, want = pending()
+try:
+    value = float(x[::7].sum())
+    print("not raised")
+except {error} as caught:
+    print(caught)
+assert (np.asarray(x) == want).all()
+"""
+    )
+    assert out.splitlines()[0] in ("__main__", "numpy")
+
+
+@pytest.mark.pending
+def test_a_handler_that_plans_within_a_plan() -> None:
+    out = succeed(
+        WITHIN
+        + """
+def handler(number, frame):
+    assert not inside
+    if not sums:
+        y, want = pending(1 << 16, 2)
+        sums.append((float(np.asarray(y[::5] * 3).sum()), float((want[::5] * 3).sum())))
+sums = []
+signal.signal(signal.SIGUSR1, handler)
+x, want = pending()
+assert np.array_equal(np.asarray(npaccel.evaluate(x * 2)), want * 2)
+assert abs(sums[0][0] - sums[0][1]) < 1e-6
+assert signal.getsignal(signal.SIGUSR1) is handler
+print(len(sums))
+"""
+    )
+    assert out.splitlines() == ["1"]
+
+
+@pytest.mark.pending
+def test_signals_without_handlers_act_within_a_plan() -> None:
+    program = WITHIN + "signal.signal(signal.SIGUSR1, signal.SIG_IGN)\n"
+    program += "x, want = pending(); assert (np.asarray(npaccel.evaluate(x)) == want).all()\n"
+    program += "signal.signal(signal.SIGUSR1, signal.SIG_DFL)\n"
+    done = run(program + "y, want = pending(1 << 16); npaccel.evaluate(y - 1)")
+    assert done.returncode == -signal.SIGUSR1, done.stderr
+
+
 @pytest.mark.pending
 def test_a_reader_with_the_gil_during_an_evaluation_elsewhere() -> None:
     """The evaluation must not want the GIL, which waits for it in the fault."""

@@ -167,6 +167,13 @@ PyObject *npa_take_counted_homes(void);
 void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size);
 PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
 
+/* ----------------------------------------------------------------------------------- handlers.c */
+
+/* Between these, on the main thread, no signal handler in Python runs, but Ctrl-C's own: around
+ * Python code of ours that calls nothing of the program's. With the GIL. */
+bool npa_hold_signals(void);
+void npa_release_signals(bool held);
+
 /* -------------------------------------------------------------------------------------- spawn.c */
 
 PyObject *npa_spawn(PyObject *module, PyObject *args);

@@ -169,6 +169,29 @@ static PyObject *new_plain(PyArray_Descr *descr, int ndim, npy_intp *shape, npy_
                                 strides, NULL, 0, NULL);
 }
 
+/* Whether NumPy asks no iterator where a new result's axes lie: operands of one shape that all lie
+ * as Fortran's do, and need no cast. Axes of one element then lie so, too. */
+static bool lies_as_fortran(const draft *d)
+{
+    bool also_as_c = true;
+    if (d->rule->kind != NPA_MAP || d->rule->own != NPA_UFUNC || d->nout != 1 || d->masked) {
+        return false;
+    }
+    for (int k = 0; k < d->nin; k++) {
+        PyArrayObject *a = d->arrays[k];
+        if (a == NULL || PyArray_NDIM(a) == 0) {
+            continue;
+        }
+        if (PyArray_NDIM(a) != d->ndim || !PyArray_IS_F_CONTIGUOUS(a) ||
+            !PyArray_CompareLists(PyArray_DIMS(a), d->shape, d->ndim) ||
+            npa_canonical(PyArray_TYPE(a)) != npa_canonical(d->rule->loop_type[k])) {
+            return false;
+        }
+        also_as_c &= PyArray_IS_C_CONTIGUOUS(a) != 0;
+    }
+    return !also_as_c;
+}
+
 /* New arrays for the results that have no target; plain: NumPy's own. */
 static bool lay_out_results(draft *d, char order, bool plain)
 {
@@ -187,6 +210,7 @@ static bool lay_out_results(draft *d, char order, bool plain)
             continue;
         }
         PyArray_Descr *descr = d->rule->result[k];
+        order = order == 'K' && lies_as_fortran(d) ? 'F' : order;
         output_strides(order, d->ndim, d->shape, strides, n, PyDataType_ELSIZE(descr), chosen);
         d->made[k] = plain ? new_plain(descr, d->ndim, d->shape, chosen)
                            : npa_new_array(descr, d->ndim, d->shape, chosen);

@@ -18,6 +18,7 @@ static void after_fork_in_child(void)
     npa_lock_forked();
     npa_flights_forked();
     npa_contention_forked();
+    npa_signals_forked();
     npa_unlock();
 }
 

@@ -365,8 +365,10 @@ static PyTypeObject type = {
 PyObject *npa_plan(PyObject *pending, const char *how)
 {
     int before = npa_now(NPA_PLANNING);
+    bool held = npa_hold_signals();
     PyObject *program = how == NULL ? PyObject_CallOneArg(npa_hook_plan, pending)
                                     : PyObject_CallMethod(npa_hook_plan, how, "O", pending);
+    npa_release_signals(held);
     npa_now(before);
     return npa_without_us(program);
 }

@@ -20,7 +20,7 @@
  * loaded.c   functions of a library that somebody has loaded
  * process.c  a process is started by a thread
  * lend.c     to whom the processor of a worker is lent
- * interrupt.c Ctrl-C is noticed without Python
+ * interrupt.c Ctrl-C is noticed without Python; signals wait for our Python code
  * limits.c   how much memory and address space there is for this process
  * processor.c what the system tells of the processor
  */
@@ -302,6 +302,11 @@ bool npa_on_main_thread(void);
 bool npa_interrupts_begin(void);
 void npa_interrupts_end(void);
 int npa_interrupted(void *unused);
+/* From now on signals for which `handled` says so wait, if this is the main thread. true: release
+ * must follow, which sends them. They nest. With the GIL. */
+bool npa_signals_hold(bool (*handled)(int number));
+void npa_signals_release(void);
+void npa_signals_forked(void); /* by another thread, whose child holds none */
 
 /* ------------------------------------------------------------------------------- limits.c */
 

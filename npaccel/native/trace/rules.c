@@ -123,8 +123,10 @@ npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject 
     for (int k = 0; k < n; k++) {
         PyTuple_SET_ITEM(kinds, k, type_object(types[k]));
     }
+    bool held = npa_hold_signals();
     PyObject *rule = PyObject_CallFunction(npa_hook_rule, "OOO", ufunc, kinds,
                                            out != NULL ? (PyObject *)PyArray_DESCR(out) : Py_None);
+    npa_release_signals(held);
     Py_DECREF(kinds);
     return remember(ufunc, signature, rule);
 }
@@ -141,7 +143,9 @@ npa_rule *npa_find_fold_rule(PyObject *ufunc, int type, int asked)
         return NULL;
     }
     PyObject *dtype = asked > 0 ? type_object(asked - 1) : Py_NewRef(Py_None);
+    bool held = npa_hold_signals();
     PyObject *rule = PyObject_CallFunction(npa_hook_fold, "ONN", ufunc, type_object(type), dtype);
+    npa_release_signals(held);
     return remember(ufunc, signature, rule);
 }
 

@@ -10,6 +10,7 @@ Only where warnings are caught on their way (`record=True`, another `showwarning
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import types
 import warnings
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from npaccel import _native
-from npaccel.later import later
+from npaccel.later import later, when_imported
 from npaccel.runtime.process.warn import WORDS, line_of, text_of
 
 if TYPE_CHECKING:
@@ -236,6 +237,27 @@ def _complete(enter: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
+def _complete_too(testing: Any) -> None:
+    """The lists of `numpy.testing.suppress_warnings`, thus of `assert_warns`, are complete, too."""
+    block = testing.suppress_warnings
+    enter, record = block.__enter__, block.record
+
+    def entered(self: Any) -> Any:
+        result = enter(self)
+        self.log = _Log(self.log)
+        return result
+
+    def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        log = record(self, *args, **kwargs)
+        complete = _Log(log)
+        for known in (self._suppressions, getattr(self, "_tmp_suppressions", [])):
+            known[:] = [(*one[:-1], complete) if one[-1] is log else one for one in known]
+        return complete
+
+    block.__enter__ = functools.update_wrapper(entered, enter)
+    block.record = functools.update_wrapper(recorded, record)
+
+
 def watch_scopes() -> None:
     """See to what is pending before filters, or ways of showing warnings, change."""
     _module.__class__ = _Watched
@@ -248,3 +270,4 @@ def watch_scopes() -> None:
     redirect: Any = contextlib.redirect_stderr
     redirect.__enter__ = _first(_settle, redirect.__enter__)
     redirect.__exit__ = _first(_settle, redirect.__exit__)
+    when_imported("numpy.testing._private.utils", _complete_too)

@@ -178,6 +178,27 @@ def looked_at_within_the_block(wrap: Wrap) -> None:
     warnings.warn(f"caught {told}", stacklevel=1)
 
 
+def asserted_by_numpy(wrap: Wrap) -> None:
+    told = []
+    with np.testing.assert_warns(RuntimeWarning):
+        a = reciprocal(wrap(ZEROS))
+    np.testing.assert_warns(RuntimeWarning, logarithm, wrap(ZEROS))
+    with suppress_warnings() as known:
+        log = known.record(RuntimeWarning, "divide")
+        b = reciprocal(wrap(ZEROS))
+        told += [len(known.log), [w.lineno for w in log]]
+        c = logarithm(wrap(ZEROS))
+        told.append([str(w.message) for w in log])
+    npaccel.evaluate(a, b, c)
+    warnings.warn(f"caught {told} {len(log)}", stacklevel=1)
+
+
+def suppress_warnings() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy 2.4 says that it is going
+        return np.testing.suppress_warnings()
+
+
 def _write(message: Any) -> None:
     """As Python does; pytest has the warnings of tests in a list."""
     sys.stderr.write(warnings._formatwarnmsg(message))  # type: ignore[attr-defined]
@@ -215,6 +236,7 @@ def written_otherwise(wrap: Wrap) -> None:
         shown_in_a_way_of_its_own,
         shown_otherwise_without_a_block,
         looked_at_within_the_block,
+        asserted_by_numpy,
         written_otherwise,
     ],
 )

@@ -36,6 +36,16 @@ int npa_interrupted(void *unused)
     return 0;
 }
 
+bool npa_signals_hold(bool (*handled)(int number))
+{
+    (void)handled;
+    return false;
+}
+
+void npa_signals_release(void) {}
+
+void npa_signals_forked(void) {}
+
 /* ---------------------------------------------------------------------- calls of the system */
 
 int npa_calls_serve(void (*limited)(size_t to))
