@@ -7,10 +7,11 @@ static PyObject *getsignal, *of_ctrl_c;
  * for an error, and where a compiler runs in this process the user need not wait for it. */
 static bool is_handled(int number)
 {
-    PyObject *handler = PyObject_CallFunction(getsignal, "i", number);
+    PyObject *asked = PyLong_FromLong(number);
+    PyObject *handler = asked != NULL ? PyObject_CallOneArg(getsignal, asked) : NULL;
     bool handled = handler != NULL && handler != of_ctrl_c && PyCallable_Check(handler);
     PyErr_Clear();
-    Py_XDECREF(handler);
+    Py_XDECREF(asked), Py_XDECREF(handler);
     return handled;
 }
 

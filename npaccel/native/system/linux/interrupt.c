@@ -91,9 +91,9 @@ static bool may_wait(int number)
 static void hold(int number, bool (*handled)(int number))
 {
     struct sigaction now;
-    if (!may_wait(number) || sigaction(number, NULL, &now) != 0 || (now.sa_flags & SA_SIGINFO) ||
-        now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN || !handled(number)) {
-        return; /* Python's own wants no information */
+    if (!may_wait(number) || !handled(number) || sigaction(number, NULL, &now) != 0 ||
+        (now.sa_flags & SA_SIGINFO) || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) {
+        return; /* Python's own wants no information. Asking Python first costs no system call */
     }
     waiting[number] = now;
     now.sa_handler = note;
