@@ -132,7 +132,7 @@ def test_a_round_may_begin_with_an_assignment(way: Way) -> None:
 
     way(NUMPY_WINS)
     recorded, left = counts(program)
-    assert left > recorded > 0
+    assert recorded < 3 * ROUNDS and left > 4
     assert program() == [2 * u[5]] * (3 * ROUNDS)
 
 
@@ -157,12 +157,12 @@ def filled(rounds: int) -> np.ndarray:
 def test_a_loop_that_nobody_reads_is_tried(way: Way, program: Callable[[int], np.ndarray]) -> None:
     """Its rounds end where a limit makes it run."""
     rounds = 6000
-    way(NUMPY_WINS)
-    _, left = counts(lambda: program(rounds))
-    assert left > rounds // 2
+    way((10**8, 10**6))  # ns: then it rests for half a second
+    recorded, left = counts(lambda: program(rounds))
+    assert recorded < rounds and left > 4
     way(NUMPY_LOSES)
     recorded, left = counts(lambda: program(rounds))
-    assert recorded > rounds > left
+    assert recorded > 1.5 * rounds
     expected = program(rounds)
     with npaccel.accelerate():
         assert program(rounds).tobytes() == expected.tobytes()

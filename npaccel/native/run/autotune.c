@@ -336,9 +336,13 @@ static void perhaps_begin(place *p, uint64_t key, bool more, bool call)
     p->round = current.number;
 }
 
-/* The head comes, and something is pending: the round is over where a limit has ended it. */
-static void comes_again(place *p)
+/* An operation that found something pending: if it is the head the round is over where a limit has
+ * ended it. */
+static void perhaps_again(place *p, uint64_t key)
 {
+    if (key != current.head || current.way == NUMPYS) {
+        return;
+    }
     if (current.full) {
         end(p);
         begin(p);
@@ -348,13 +352,14 @@ static void comes_again(place *p)
 }
 
 /* The operation is one of the round's where that is recorded. */
-static void join_round(place *p, uint64_t key, bool known)
+static void join_round(place *p, uint64_t key, bool known, size_t bytes)
 {
     if (current.way == RECORDED && key != current.head) {
         *p = known ? *p : (place){.key = key, .met = current.number, .times = 1};
         p->head = current.head;
     }
     p->usual = current.way == RECORDED && p->key == key ? p->times : p->usual;
+    current.largest = bytes > current.largest ? bytes : current.largest;
 }
 
 /* call: of a function. */
@@ -381,14 +386,13 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     arrived = key;
     if (idle && known && p->begins) {
         perhaps_begin(p, key, more, call);
-    } else if (!idle && key == current.head && current.way == RECORDED) {
-        comes_again(p);
+    } else if (!idle) {
+        perhaps_again(p, key);
     }
     if (current.head == 0) {
         return false;
     }
-    join_round(p, key, known);
-    current.largest = bytes > current.largest ? bytes : current.largest;
+    join_round(p, key, known, bytes);
     if (is_on_path(bytes, site, call)) {
         go_by(site);
     }
