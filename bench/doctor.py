@@ -8,7 +8,8 @@ program's time that the sentence is about, `says` what it says that its remedy s
 can't be told), `gained` what that did, all in percent of the first form's time; `sum` what all
 lines have of the wall time. Whole processes, less what an empty program takes, the shortest of
 some, profiles too; with a cache of their own that the first form has filled but where the cause is
-compiling. The programs are in planted.py.
+compiling. The programs are in planted.py and
+planted_programs.py.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from npaccel.observe.profile import read
 
 sys.path.insert(0, str(Path(__file__).parent))
 from planted import CASES, START, Case
+from planted_programs import PROGRAMS
 
 SHOWN = 3
 WITHIN = 25  # percent of the program's time
@@ -98,7 +100,7 @@ def main() -> int:
     options = parser.parse_args()
     named, said, kept, total = 0, 0, 0, 0
     print(f"{'':22}{'place':>6}{'about %':>8}{'says %':>8}{'gained %':>9}{'sum %':>7}")
-    for name, own in CASES.items():
+    for name, own in {**CASES, **PROGRAMS}.items():
         if options.only and name not in options.only.split(","):
             continue
         found = measure(own, options.rounds)

@@ -21,7 +21,8 @@ from npaccel.ir.scalar import Core, Expr, Pool, item_size, usual
 __all__ = ["SCALAR", "Machine", "Request", "Rule", "alone", "fused"]
 
 SCALAR: Final = -1  # a link, as in native/run/profile.h
-# A byte, in additions of doubles, of blocks in the first cache; and where nothing was measured.
+# A byte, in additions of doubles, of blocks in the first cache, and where nothing was measured: an
+# estimate, since bench/weights.py compares kernels only.
 BLOCKED = 0.3
 # What divides, where it was not measured; of integers as many for each of their eight bytes. A
 # function that is NumPy's own.

@@ -401,8 +401,7 @@ bool npa_draft_is_numpys(const draft *d)
     size_t threshold = npa_ours_here(), points = 1, item = 0;
     /* Of 0.0 and -0.0 the larger one is what NumPy's vectors meet first, or last */
     bool picks = d->rule->kind == NPA_REDUCE && d->arrays[0] != NULL &&
-                 npa_there(d->arrays[0]) == NULL &&
-                 PyArray_ISFLOAT(d->arrays[0]);
+                 npa_there(d->arrays[0]) == NULL && PyArray_ISFLOAT(d->arrays[0]);
     bool inexact = d->rule->inexact || d->rule->ordered || picks;
     if (!inexact || threshold == 0 || npa_here != NULL || npa_match_inside()) {
         return false;

@@ -454,11 +454,11 @@ bool npa_autotune_recorded(bool first)
     if (first && key != 0) {
         *p = p->key == key ? *p : (place){.key = key};
         p->begins = true;
-    }
-    if (first && key != 0 && current.head == 0) {
-        begin(p);
-    } else if (first && key != 0 && key != current.head) {
-        p->head = current.head, p->round = current.number;
+        if (current.head == 0) {
+            begin(p);
+        } else if (key != current.head) {
+            p->head = current.head, p->round = current.number;
+        }
     }
     return ends_with(key);
 }
@@ -533,12 +533,11 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * though no recorded round had it.
  *
  * In blocks arrays take part from a quarter of the threshold on, 64 KiB (tried_from): of their
- * rounds NumPy's are what they would be without that, small.c's (npa_passed), with its memory.
- * What lives long lies in ours (buffer.c). A
- * call takes microseconds there, so what asking costs counts: where NumPy's way is kept nobody asks
- * until a trial more costs a small part of what the rounds took (rest), and in the first second
- * nobody does (rest_at_first). Functions take part only if their result waits, as a copy's does
- * (npa_coarse).
+ * rounds NumPy's are what they would be without that, small.c's (npa_passed), with its memory; what
+ * lives long lies in ours (buffer.c). A call takes microseconds there, so what asking costs counts:
+ * where NumPy's way is kept nobody asks until a trial more costs a small part of what the rounds
+ * took (rest), and in the first second nobody does (rest_at_first). Functions take part only if
+ * their result waits, as a copy's does (npa_coarse).
  *
  * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */
 

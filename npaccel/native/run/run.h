@@ -315,7 +315,9 @@ void npa_contention_uncrowded(void); /* from now on they do not */
 bool npa_autotune_passes(const void *what, size_t bytes, bool may);
 /* The same of NumPy's functions and methods */
 bool npa_autotune_passes_call(const void *what, size_t bytes, bool may);
+/* A request was recorded; first: nothing was pending before it. Whether all is to run now */
 bool npa_autotune_recorded(bool first);
+/* A limit has made rounds of a loop run, before the operation that is about to be recorded */
 void npa_autotune_full(void);
 /* At the line so many small operations were recorded in a row, as they need what is pending, that
  * the next ones are better done at once; and whether that was so. */

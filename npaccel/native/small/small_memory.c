@@ -95,21 +95,16 @@ PyObject *npa_part_view(PyArrayObject *a, const npa_basic_part *p, bool ours)
 
 /* --------------------------------------------------------------------- arrays with their memory */
 
-enum { SHELVES = 64, PLACES = 8, MOST_KEPT = 4 << 20 };
-static PyArrayObject *kept[SHELVES][PLACES]; /* dead arrays with their memory, the latest last */
-static uint8_t nkept[SHELVES];
+enum { PLACES = 8, MOST_KEPT = 4 << 20 };
+/* Dead arrays with their memory, the latest last */
+static PyArrayObject *kept[NPA_SHELVES][PLACES];
+static uint8_t nkept[NPA_SHELVES];
 static size_t kept_bytes;
-
-static inline size_t shelf_of(size_t bytes, int ndim)
-{
-    size_t h = (bytes >> 3) * 0x9E3779B1u + (size_t)ndim * 0x85EBCA6Bu;
-    return (h ^ h >> 15) % SHELVES;
-}
 
 static PyArrayObject *take_kept(PyTypeObject *type, PyArray_Descr *descr, int ndim,
                                 const npy_intp *shape, size_t bytes)
 {
-    size_t shelf = shelf_of(bytes, ndim);
+    size_t shelf = npa_shelf_of(bytes, ndim);
     for (int i = nkept[shelf] - 1; i >= 0; i--) {
         PyArrayObject *a = kept[shelf][i];
         if (PyArray_NDIM(a) != ndim || (size_t)PyArray_NBYTES(a) != bytes ||
@@ -170,7 +165,7 @@ static bool keep(PyObject *o)
         (bytes >= npa_least_made && npa_range_find(f->data) != NULL)) {
         return false;
     }
-    size_t shelf = shelf_of(bytes, f->nd);
+    size_t shelf = npa_shelf_of(bytes, f->nd);
     if (nkept[shelf] == PLACES) {
         return false;
     }
@@ -202,7 +197,7 @@ static void dealloc_ours(PyObject *o)
 /* What is kept is given back. */
 static void end_kept(void)
 {
-    for (int shelf = 0; shelf < SHELVES; shelf++) {
+    for (int shelf = 0; shelf < NPA_SHELVES; shelf++) {
         while (nkept[shelf] > 0) {
             PyArrayObject *a = kept[shelf][--nkept[shelf]];
             PyTypeObject *type = Py_TYPE((PyObject *)a);

@@ -327,6 +327,13 @@ void npa_rest(double seconds);
 bool npa_rests(void);
 void npa_rest_is_over(double now); /* if it is */
 void npa_forget_young(void);       /* what buffer.c knows of arrays that died young */
+/* Where something is known of arrays by their size */
+enum { NPA_SHELVES = 64 };
+static inline size_t npa_shelf_of(size_t bytes, int ndim)
+{
+    size_t h = (bytes >> 3) * 0x9E3779B1u + (size_t)ndim * 0x85EBCA6Bu;
+    return (h ^ h >> 15) % NPA_SHELVES;
+}
 /* And last bits are ours, and functions are done by loops of ours: Note [Whose bits] */
 size_t npa_ours_here(void);
 int npa_guard_set(bool on); /* -1: error set */

@@ -124,7 +124,7 @@ static void put_back(void)
 
 void npa_signals_release(void)
 {
-    if (--depth > 0) {
+    if (depth == 0 || --depth > 0) { /* 0: in the child of a fork, which holds none */
         return;
     }
     put_back();
