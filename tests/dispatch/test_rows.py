@@ -205,6 +205,63 @@ def test_products_of_special_values(dtype: str, value: float) -> None:
             same(lambda: np.linalg.solve(a + np.eye(3, dtype=dtype), b))
 
 
+def by_vectors(a: Array) -> dict[str, Callable[[], Any]]:
+    """Products of a stack and one vector, or as many; a: more than 40 matrices."""
+    n, m, k = a.shape
+    rng = np.random.default_rng(m + 10 * k)
+    few = np.array([0.0, -0.0, 1.0, -1.0], a.dtype)
+    v, w = rng.normal(size=k).astype(a.dtype), rng.normal(size=m).astype(a.dtype)
+    columns, rows = rng.choice(few, (n, k, 1)), rng.normal(size=(n, 1, m)).astype(a.dtype)
+    signs, turned = rng.choice(few, k), a.swapaxes(1, 2).copy().swapaxes(1, 2)
+    apart = np.repeat(a, 2, axis=2)[..., ::2]
+    out = np.zeros((n, m, 2), a.dtype)
+    return {
+        "one": lambda: a @ v,
+        "one, of zeros and ones": lambda: a @ signs,
+        "one, reversed": lambda: a @ v[::-1],
+        "one, of a column": lambda: a @ np.repeat(v[:, None], 2, axis=1)[:, 0],
+        "one, before": lambda: w @ a,
+        "one, before what is turned": lambda: w @ turned,
+        "columns": lambda: a @ columns,
+        "columns, of what is turned": lambda: turned @ columns,
+        "columns, of every other": lambda: a[::2] @ columns[::-2],
+        "columns, of what is apart": lambda: apart @ columns,
+        "columns, broadcast": lambda: a[:1] @ columns,
+        "columns, into": lambda: np.matmul(a, columns, out=out[..., :1]),
+        "rows": lambda: rows @ a,
+        "rows, of what is turned": lambda: rows @ turned,
+        "grid": lambda: a[: n // 2 * 2].reshape(2, -1, m, k) @ v,
+        "grid, before": lambda: w @ a[: n // 2 * 2].reshape(-1, 2, m, k),
+        "frozen": lambda: np.frombuffer(a.tobytes(), a.dtype).reshape(a.shape) @ v,
+        "other type": lambda: a @ v.astype("f2"),
+        "too long": lambda: a @ np.append(v, 1),
+        "list": lambda: a @ v.tolist(),
+    }
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e-200, 0.0])
+def test_products_by_vectors(dtype: str, scale: float) -> None:
+    """In BLAS's order, which hangs on how the matrix lies; terms vanish, with both signs."""
+    for m in range(1, 6):
+        for k in range(1, 6):
+            for n in (41, 6000) if m == k else (41,):
+                a = (matrices((n, m, k)) * scale).astype(dtype)
+                for call in by_vectors(a).values():
+                    same(call)
+
+
+def test_products_by_vectors_that_have_errors() -> None:
+    for value in (np.inf, np.nan, 1e300):
+        a = np.abs(matrices((60, 3, 3))) + 1
+        a[7, 1, 2] = value
+        for error in ("warn", "raise", "ignore"):
+            with np.errstate(all=error):  # type: ignore[call-overload]
+                same(lambda a=a: a @ (a[0, 0] * 1e10))
+                same(lambda a=a: a[0, 0] @ a)
+                same(lambda a=a: a @ a[..., :1])
+
+
 def test_of_ours() -> None:
     a = matrices((4000, 3, 3))
     f = matrices((3, 3))
@@ -323,6 +380,13 @@ def test_sorts_of_ours() -> None:
         return np.concatenate((d, near, np.asarray(x)), axis=1)
 
     same(steps)
+
+
+def test_sorts_are_tried_by_turns() -> None:
+    """Whichever way is taken, for as long as one is kept."""
+    a = np.random.default_rng(5).normal(size=(300, 400))
+    same(lambda: np.argpartition(a, 5, axis=1), 80)
+    same(lambda: np.sort(a, axis=1), 80)
 
 
 def test_frozen_rows() -> None:

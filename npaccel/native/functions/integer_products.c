@@ -1,4 +1,4 @@
-/* integer_products.c: products of vectors of integers, and np.dot, by way of the matmul of
+/* integer_products.c: products of vectors, and np.dot of integers, by way of the matmul of
  * matrices. See rows.c. */
 #include "functions/functions.h"
 #include "functions/rows.h"
@@ -27,19 +27,36 @@ bool npa_has_vector(PyObject *const *args)
     return ndim < 4 && bytes >= LEAST_BYTES;
 }
 
+bool npa_has_short_vector(PyObject *const *args)
+{
+    int vectors = 0;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *a = (PyArrayObject *)args[k];
+        if (!PyArray_Check(args[k]) || !PyArray_ISFLOAT(a) || PyArray_NDIM(a) == 0) {
+            return false;
+        }
+        vectors += PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) <= NPA_SHORT_VECTOR;
+    }
+    return vectors == 1;
+}
+
 /* A vector is a matrix of one row or one column. */
 PyObject *npa_multiply_vector(PyUFuncObject *u, PyObject *const *args)
 {
     PyObject *pair[2] = {NULL}, *made = NULL, *shown = NULL;
-    npy_intp shape[2];
+    npy_intp shape[NPY_MAXDIMS];
     PyArray_Dims kept = {shape, 0};
     for (int k = 0; k < 2; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
-        bool vector = PyArray_NDIM(a) == 1;
-        npy_intp extent = PyArray_DIM(a, vector ? 0 : k), both[2] = {extent, extent};
+        int ndim = PyArray_NDIM(a);
+        bool vector = ndim == 1;
+        npy_intp extent = PyArray_DIM(a, vector ? 0 : ndim - 2 + k), both[2] = {extent, extent};
         PyArray_Dims dims = {both, 2};
         both[k] = 1;
         pair[k] = vector ? PyArray_Newshape(a, &dims, NPY_CORDER) : Py_NewRef(args[k]);
+        for (int i = 0; i < ndim - 2; i++) {
+            shape[kept.len++] = PyArray_DIM(a, i);
+        }
         if (!vector) {
             shape[kept.len++] = extent;
         }

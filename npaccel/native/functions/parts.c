@@ -7,6 +7,7 @@
  * a part. */
 #define _GNU_SOURCE
 #include "functions/functions.h"
+#include "functions/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -212,65 +213,111 @@ static bool has_truth(PyObject *places)
            (PyArray_Check(places) && PyArray_ISBOOL((PyArrayObject *)places));
 }
 
-static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args, Py_ssize_t n,
-                          PyObject *names, int kth, bool makes, double ns)
+/* Where processors have other work to do, all threads take longer than NumPy, for what is put
+ * together. */
+static npa_choice *find_choice(void *method, PyArrayObject *a, int along, int cut)
 {
-    int size = npa_pool_size(),
-        wanted = (int)fmin(ns * (double)PyArray_SIZE(a) / NS_PER_THREAD, MOST_THREADS);
-    int threads = wanted < size ? wanted : size;
-    if (threads < 2 || method == NULL || n < kth || !is_usual(a, !makes) ||
-        (kth > 0 && has_truth(args[0]))) {
-        return NULL;
+    struct {
+        uintptr_t method;
+        npy_intp type, along, cut, size, length;
+    } of = {(uintptr_t)method, PyArray_TYPE(a), along, cut,
+            63 - __builtin_clzll((unsigned long long)PyArray_SIZE(a)),
+            63 - __builtin_clzll((unsigned long long)PyArray_DIM(a, along))};
+    return npa_rows_choice(npa_hash((char *)&of, sizeof of));
+}
+
+/* seconds: of all elements, of which there are about as many in all calls of a kind; 0: not
+ * measured */
+static void note_time(npa_choice *c, enum npa_way way, PyArrayObject *a, double seconds)
+{
+    enum { ELEMENTS = 1024 };
+    double ns = 1e9 * ELEMENTS * seconds / (double)PyArray_SIZE(a);
+    if (npa_choice_took(c, &npa_rows_rules, way, (uint64_t)ns, seconds > 0)) {
+        npa_choice_decide(c, &npa_rows_rules, true);
     }
-    int axis = read_axis(a, args, n, names, kth),
-        cut = axis >= 0 ? axis_to_cut(a, axis, threads) : 0;
-    npy_intp rows = PyArray_DIM(a, cut);
-    if (axis < 0 || PyArray_DIM(a, axis) < 2 || rows < 2 || npa_touch(a, !makes) < 0) {
-        return NULL;
+}
+
+/* By NumPy, at a turn of a trial. */
+static PyObject *by_method(const char *name, const job *j)
+{
+    double begin = npa_seconds();
+    PyObject *result = j->method((PyObject *)j->array, j->args, j->n, j->names),
+             *text = result != NULL ? PyUnicode_InternFromString(name) : NULL;
+    if (result != NULL &&
+        (text == NULL || npa_note_fallback(text, "sorting", npa_seconds() - begin) < 0)) {
+        PyErr_Clear(); /* it is only not counted */
     }
-    PyObject *result = makes ? shown_result(a) : Py_NewRef(Py_None);
-    npy_intp most = (rows + threads - 1) / threads,
-             each = (npy_intp)(PART / (PyArray_SIZE(a) / rows)) + 1;
-    job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)method,
-             .array = a,
-             .args = args,
-             .n = n,
-             .names = names,
-             .result = makes ? (PyArrayObject *)result : NULL,
-             .axis = cut,
-             .most = most,
-             .each = each < most ? each : most};
+    Py_XDECREF(text);
+    return result;
+}
+
+static PyObject *by_all(job *j, bool makes, int threads)
+{
+    PyObject *result = makes ? shown_result(j->array) : Py_NewRef(Py_None);
+    npy_intp rows = PyArray_DIM(j->array, j->axis),
+             each = (npy_intp)(PART / (PyArray_SIZE(j->array) / rows)) + 1;
+    j->most = (rows + threads - 1) / threads;
+    atomic_store(&j->each, each < j->most ? each : j->most);
     if (result != NULL) {
+        j->result = makes ? (PyArrayObject *)result : NULL;
         npa_pool_count_job();
-        run(&j, threads - 1);
+        run(j, threads - 1);
     }
-    if (atomic_load(&j.failed)) {
+    if (atomic_load(&j->failed)) {
         Py_CLEAR(result);
     }
     return result;
 }
 
-/* Times of NumPy's for an element, where it has vectors. */
-PyObject *npa_partition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                              PyObject *names)
+/* Times of NumPy's for an element, where it has vectors; along: the first argument may be the axis,
+ * else it says which elements. */
+typedef struct {
+    const char *name;
+    double ns;
+    bool makes, along;
+} method;
+
+static PyObject *on_parts(const method *m, void *f, PyObject *self, PyObject *const *args,
+                          Py_ssize_t n, PyObject *names)
 {
-    return on_parts(what, (PyArrayObject *)self, args, n, names, 1, false, 4);
+    PyArrayObject *a = (PyArrayObject *)self;
+    int size = npa_pool_size(), kth = !m->along,
+        wanted = (int)fmin(m->ns * (double)PyArray_SIZE(a) / NS_PER_THREAD, MOST_THREADS);
+    int threads = wanted < size ? wanted : size;
+    if (threads < 2 || f == NULL || n < kth || !is_usual(a, !m->makes) ||
+        (kth > 0 && has_truth(args[0]))) {
+        return NULL;
+    }
+    int axis = read_axis(a, args, n, names, kth),
+        cut = axis >= 0 ? axis_to_cut(a, axis, threads) : 0;
+    if (axis < 0 || PyArray_DIM(a, axis) < 2 || PyArray_DIM(a, cut) < 2) {
+        return NULL;
+    }
+    npa_choice *c = find_choice(f, a, axis, cut);
+    enum npa_way way = npa_choice_way(c, &npa_rows_rules);
+    if (way == NPA_WAY_USUAL && !c->on_trial) {
+        note_time(c, way, a, 0);
+        return NULL;
+    }
+    if (npa_touch(a, !m->makes) < 0) {
+        return NULL;
+    }
+    job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)f, .array = a, .args = args,
+             .n = n, .names = names, .axis = cut};
+    double begin = npa_seconds();
+    PyObject *result = way == NPA_WAY_USUAL ? by_method(m->name, &j) : by_all(&j, m->makes, threads);
+    note_time(c, way, a, result != NULL ? npa_seconds() - begin : 0);
+    return result;
 }
 
-PyObject *npa_argpartition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                                 PyObject *names)
-{
-    return on_parts(what, (PyArrayObject *)self, args, n, names, 1, true, 4);
-}
-
-PyObject *npa_argsort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                            PyObject *names)
-{
-    return on_parts(what, (PyArrayObject *)self, args, n, names, 0, true, 15);
-}
-
-PyObject *npa_sort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                         PyObject *names)
-{
-    return on_parts(what, (PyArrayObject *)self, args, n, names, 0, false, 10);
-}
+#define METHOD(function, name, ns, makes, along)                                                  \
+    PyObject *function(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,           \
+                       PyObject *names)                                                           \
+    {                                                                                             \
+        static const method m = {name, ns, makes, along};                                         \
+        return on_parts(&m, what, self, args, n, names);                                          \
+    }
+METHOD(npa_partition_parts, "ndarray.partition", 4, false, false)
+METHOD(npa_argpartition_parts, "ndarray.argpartition", 4, true, false)
+METHOD(npa_argsort_parts, "ndarray.argsort", 15, true, true)
+METHOD(npa_sort_parts, "ndarray.sort", 10, false, true)

@@ -322,7 +322,7 @@ typedef struct {
     npa_choice choice;
 } record;
 enum { RECORDS = 256 };
-static const npa_choice_rules rules = {0, 1, 64, {4096, 4096}};
+const npa_choice_rules npa_rows_rules = {0, 1, 64, {4096, 4096}};
 
 static record records[RECORDS];
 
@@ -333,7 +333,17 @@ PyObject *npa_rows_forget(PyObject *module, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-static record *find_record(const job *j)
+npa_choice *npa_rows_choice(uint64_t key)
+{
+    record *r = &records[key % RECORDS];
+    if (r->key != key) {
+        *r = (record){.key = key};
+        npa_choice_decide(&r->choice, &npa_rows_rules, true);
+    }
+    return &r->choice;
+}
+
+static npa_choice *find_choice(const job *j)
 {
     struct {
         uintptr_t u;
@@ -346,35 +356,29 @@ static record *find_record(const job *j)
                 PyArray_STRIDE(j->arrays[k], j->axes[k][PyArray_NDIM(j->arrays[k]) - n + i]);
         }
     }
-    uint64_t key = npa_hash((char *)&of, sizeof of);
-    record *r = &records[key % RECORDS];
-    if (r->key != key) {
-        *r = (record){.key = key};
-        npa_choice_decide(&r->choice, &rules, true);
-    }
-    return r;
+    return npa_rows_choice(npa_hash((char *)&of, sizeof of));
 }
 
 enum choice { NUMPY, ONE, ALL };
 
 /* ns: of a row; 0: not measured. The number of rows is about the same in all calls of a kind. */
-static void note_time(record *r, enum choice how, double ns)
+static void note_time(npa_choice *c, enum choice how, double ns)
 {
     enum { PARTS = 1024 };
     enum npa_way way = how == ALL ? NPA_WAY_OTHER : NPA_WAY_USUAL;
-    if (npa_choice_took(&r->choice, &rules, way, (uint64_t)(PARTS * ns), ns > 0)) {
-        npa_choice_decide(&r->choice, &rules, true);
+    if (npa_choice_took(c, &npa_rows_rules, way, (uint64_t)(PARTS * ns), ns > 0)) {
+        npa_choice_decide(c, &npa_rows_rules, true);
     }
 }
 
-static enum choice choose(record *r)
+static enum choice choose(npa_choice *c)
 {
-    if (npa_choice_way(&r->choice, &rules) == NPA_WAY_OTHER) {
+    if (npa_choice_way(c, &npa_rows_rules) == NPA_WAY_OTHER) {
         return ALL;
     }
-    bool trial = r->choice.on_trial;
+    bool trial = c->on_trial;
     if (!trial) { /* by NumPy; how long that takes is not asked */
-        note_time(r, ONE, 0);
+        note_time(c, ONE, 0);
     }
     return trial ? ONE : NUMPY;
 }
@@ -412,7 +416,7 @@ static void note(const job *j, double seconds)
     }
 }
 
-static bool run_rows(job *j, record *r, enum choice how, double ns)
+static bool run_rows(job *j, npa_choice *c, enum choice how, double ns)
 {
     npa_opened o;
     join_axes(j);
@@ -433,20 +437,20 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     } else {
         npa_pool_run(run, j, (j->rows + j->each - 1) / j->each, NULL);
     }
-    if (r != NULL) {
-        note_time(r, how, 1e9 * (npa_seconds() - begin) / (double)j->rows);
+    if (c != NULL) {
+        note_time(c, how, 1e9 * (npa_seconds() - begin) / (double)j->rows);
     }
     npa_close(&o);
     npa_now(before);
     if (numpys && !atomic_load(&j->raised)) {
         note(j, npa_seconds() - begin);
     }
-    if (atomic_load(&j->raised) && r == NULL) {
+    if (atomic_load(&j->raised) && c == NULL) {
         return false;
     }
     /* NumPy does it again, and tells of it; so it may be next time */
     if (atomic_load(&j->raised)) {
-        r->choice = (npa_choice){.left = rules.kept};
+        *c = (npa_choice){.left = npa_rows_rules.kept};
         return false;
     }
     return true;
@@ -507,6 +511,21 @@ static bool has_rows(const PyUFuncObject *u, enum npa_rows_kind kind, PyObject *
     return false;
 }
 
+/* Whether they are matrices that are multiplied by loops of ours. */
+static bool is_small(const job *j, int type)
+{
+    npy_intp core[NPA_ROWS_STEPS], *steps = core;
+    for (int k = 0; k < 3; k++) {
+        int first = j->given[k] ? PyArray_NDIM(j->arrays[k]) - 2 : 0;
+        for (int i = 0; i < 2; i++) { /* a result that is made is dense */
+            *steps++ = j->given[k] ? PyArray_STRIDE(j->arrays[k], j->axes[k][first + i])
+                                   : npa_item_sizes[type];
+        }
+    }
+    return npa_small_product(j->u, type, j->cores) &&
+           npa_small_product_is_ours(type, j->cores, core);
+}
+
 static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject *const *args,
                              Py_ssize_t n, PyObject *names)
 {
@@ -519,15 +538,15 @@ static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject
     }
     int type = u->types[(npy_intp)j.loop * j.n];
     j.whole = kind == NPA_ROWS_PRODUCT && PyTypeNum_ISINTEGER(type);
-    j.small = kind == NPA_ROWS_PRODUCT && npa_small_product(u, type, j.cores);
+    j.small = kind == NPA_ROWS_PRODUCT && is_small(&j, type);
     if (!measure_space(&j)) {
         return NULL;
     }
     double ns = cost(&j);
     bool own = j.small || j.whole; /* else a loop of NumPy's */
     bool alone = npa_pool_size() < 2 || ns < LEAST_NS || (j.rows == 1 && !j.whole);
-    record *r = !own && !alone && !has_threads(&j) ? find_record(&j) : NULL;
-    enum choice how = r != NULL ? choose(r) : !own ? NUMPY : alone ? ONE : ALL;
+    npa_choice *c = !own && !alone && !has_threads(&j) ? find_choice(&j) : NULL;
+    enum choice how = c != NULL ? choose(c) : !own ? NUMPY : alone ? ONE : ALL;
     if (how == NUMPY && ((is_short(&j, ns) && any_home(&j)) ||
                          (kind == NPA_ROWS_TRANSFORM && npa_rows_share_places(&j)))) {
         how = ONE;
@@ -544,14 +563,16 @@ static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject
         }
     }
     good = good && (out != NULL || in_order(&j)) && make_results(&j);
-    return results(&j, good && run_rows(&j, r, how, ns));
+    return results(&j, good && run_rows(&j, c, how, ns));
 }
 
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     enum npa_rows_kind kind = npa_rows_kind_of(u);
     bool product = kind == NPA_ROWS_PRODUCT && n == 2 && names == NULL;
-    if (product && npa_has_vector(args)) {
+    bool by_vector = product && (is_stack(args[0]) || is_stack(args[1])) &&
+                     npa_has_short_vector(args);
+    if (by_vector || (product && npa_has_vector(args))) {
         return npa_multiply_vector(u, args);
     }
     PyObject *made = product ? npa_matmul_unseen(args) : NULL;

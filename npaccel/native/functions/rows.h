@@ -44,6 +44,9 @@ bool npa_rows_read(npa_rows_job *j, PyObject *const *args, Py_ssize_t n, PyObjec
 /* rows.c: j->u's own loop */
 void npa_rows_call_loop(const npa_rows_job *j, char **args, const npy_intp *dims,
                         const npy_intp *steps);
+/* rows.c: whether one thread does rows of a kind, which the key stands for, or all do. */
+npa_choice *npa_rows_choice(uint64_t key);
+extern const npa_choice_rules npa_rows_rules;
 /* rows_packed.c: rows of a transform, as for a ufunc's loop, if they are better copied to where
  * they lie one element behind the other. False: they are not. */
 bool npa_rows_packed(npa_rows_job *j, char *const *args, const npy_intp *dims,
@@ -55,6 +58,7 @@ bool npa_rows_share_places(const npa_rows_job *j);
  * that of matrices. NULL, perhaps without error: NumPy's */
 bool npa_is_of_integers(PyObject *o, int most);
 bool npa_has_vector(PyObject *const *args);
+bool npa_has_short_vector(PyObject *const *args); /* of floats, one of the factors */
 PyObject *npa_multiply_vector(PyUFuncObject *matmul, PyObject *const *args);
 
 #endif

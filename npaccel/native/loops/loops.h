@@ -173,8 +173,25 @@ int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 enum { NPA_SMALL_MATRIX = 6 };
 /* Proved with matmul's own loop when it is first asked. */
 bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents);
+/* Whether npa_multiply_small takes NumPy's loop for none that lie so. */
+bool npa_small_product_is_ours(int type, const npy_intp *extents, const npy_intp *core);
 void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
                         const npy_intp *steps, const npy_intp *core);
+
+/* ---------------------------------------------------------------------------------- by_vector.c */
+
+enum { NPA_SHORT_VECTOR = 4 };
+typedef struct {
+    PyUFuncGenericFunction loop; /* matmul's, of NumPy */
+    void *data;
+} npa_matmul_loop;
+/* Whether one of the factors is a short vector, and the other one no longer than that. */
+bool npa_is_by_vector(const npy_intp *extents);
+/* Whether it is known how BLAS adds for matrices and vectors that lie so. */
+bool npa_by_vector_known(int type, npa_matmul_loop of, const npy_intp *extents, const npy_intp *core);
+/* False: it is not known. */
+bool npa_multiply_by_vector(int type, npa_matmul_loop of, char *const *args, npy_intp n,
+                            const npy_intp *extents, const npy_intp *steps, const npy_intp *core);
 
 /* ----------------------------------------------------------------------------------- integers.c */
 

@@ -89,8 +89,7 @@ enum { UNTRIED, TRYING, KEEPS_SIGN, LOSES_SIGN, OTHER };
 enum { NUMBERS = NPA_SMALL_MATRIX * NPA_SMALL_MATRIX * 2 }; /* of a scattered matrix */
 
 typedef struct {
-    PyUFuncGenericFunction loop; /* NumPy's */
-    void *data;
+    npa_matmul_loop of;
     atomic_int layouts[LAYOUTS];
 } multiplier;
 
@@ -122,7 +121,7 @@ static void call_numpy(int type, char *const *args, npy_intp n, const npy_intp *
     memcpy(all, steps, 3 * sizeof *all);
     memcpy(all + 3, core, 6 * sizeof *all);
     char *own[3] = {args[0], args[1], args[2]};
-    m->loop(own, dims, all, m->data);
+    m->of.loop(own, dims, all, m->of.data);
 }
 
 static void draw(int type, double scale, void *to, uint32_t *state)
@@ -200,9 +199,8 @@ static int known(int type, int layout)
 
 bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents)
 {
-    /* Vectors are multiplied by other functions of BLAS, in another order */
     for (int i = 0; i < 3; i++) {
-        if (extents[i] < 2 || extents[i] > NPA_SMALL_MATRIX) {
+        if (!npa_is_by_vector(extents) && (extents[i] < 2 || extents[i] > NPA_SMALL_MATRIX)) {
             return false;
         }
     }
@@ -210,7 +208,15 @@ bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents)
         return false;
     }
     multiplier *m = find_multiplier(type);
-    return m->loop != NULL || npa_find_loop(matmul, (int[]){type, type, type}, &m->loop, &m->data);
+    return m->of.loop != NULL ||
+           npa_find_loop(matmul, (int[]){type, type, type}, &m->of.loop, &m->of.data);
+}
+
+bool npa_small_product_is_ours(int type, const npy_intp *extents, const npy_intp *core)
+{
+    /* Vectors are multiplied by other functions of BLAS, in another order */
+    return !npa_is_by_vector(extents) ||
+           npa_by_vector_known(type, find_multiplier(type)->of, extents, core);
 }
 
 /* Whether some of them are a matrix by its own transpose, for which BLAS has another function. */
@@ -226,6 +232,13 @@ static bool are_squares(char *const *args, npy_intp n, const npy_intp *extents,
 void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
                         const npy_intp *steps, const npy_intp *core)
 {
+    npa_matmul_loop of = find_multiplier(type)->of;
+    if (npa_is_by_vector(extents)) {
+        if (!npa_multiply_by_vector(type, of, args, n, extents, steps, core)) {
+            call_numpy(type, args, n, extents, steps, core);
+        }
+        return;
+    }
     int found = are_squares(args, n, extents, steps, core)
                     ? OTHER
                     : known(type, layout_of(npa_item_sizes[type], extents, core));
