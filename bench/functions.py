@@ -201,10 +201,11 @@ r(1).randint(0, 10, n)
 r(1).permutation(n); g(1).permuted(x); g(1).multivariate_normal([0, 0], [[1, 0], [0, 1]], n // 2)
 """,
     "creation": """
-np.eye(e); np.identity(e); np.tri(e); np.zeros(n); np.ones(n); np.full(n, 2.0); np.arange(n)
+np.eye(e); np.identity(e); np.tri(e); np.ones(n); np.full(n, 2.0); np.arange(n)
 np.arange(n * 1.0); np.linspace(0, 1, n); np.empty(n).shape; np.zeros_like(x); np.ones_like(x)
 np.meshgrid(d, d); np.indices((e, e)); np.mgrid[0:e, 0:e]; np.logspace(0, 1, n)
 np.fromfunction(lambda p, q: p + q, (e, e)); np.geomspace(1, 2, n); np.hanning(n)
+w = np.zeros(n); w[::512] = 1
 """,
     "copies": """
 x.astype("f4"); f.astype("f8"); x.astype("i8"); i.astype("f8"); x.copy(); s.T.copy()

@@ -262,6 +262,26 @@ def test_products_by_vectors_that_have_errors() -> None:
                 same(lambda a=a: a @ a[..., :1])
 
 
+@pytest.mark.parametrize("n", [1, 40, 3000])
+@pytest.mark.parametrize("m", range(1, 6))
+def test_determinants(m: int, n: int) -> None:
+    """By LAPACK's steps: pivots that are as large as others, of zero, beyond all bounds."""
+    rng = np.random.default_rng(m)
+    a = rng.normal(size=(n, m, m))
+    whole = rng.integers(-2, 3, a.shape).astype(float)
+    odd = [0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, 1e308, 5e-324, 1e80, -1e-80]
+    rare = np.where(rng.random(a.shape) < 0.9, a, rng.choice(odd, a.shape))
+    forms = (a, whole, rare, a * 1e74, a * 1e-74, a * 1e-300, np.full_like(a, -0.0), a.astype("f4"))
+    for x in forms:
+        same(lambda x=x: np.linalg.det(x))
+        same(lambda x=x: np.linalg.det(x.swapaxes(1, 2)))
+        same(lambda x=x: np.linalg.det(x[::-2, ::-1]))
+        same(lambda x=x: np.linalg.det(np.broadcast_to(x[:1], (50, m, m))))
+        same(lambda x=x: np.linalg.slogdet(x))
+    with np.errstate(all="raise"):
+        same(lambda: np.linalg.det(rare))
+
+
 def test_of_ours() -> None:
     a = matrices((4000, 3, 3))
     f = matrices((3, 3))

@@ -30,9 +30,16 @@ static npy_intp *core_of(job *j, int k, int i)
     return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]];
 }
 
+static npa_ufunc_loop loop_of(const job *j)
+{
+    return (npa_ufunc_loop){j->u->functions[j->loop],
+                            j->u->data != NULL ? j->u->data[j->loop] : NULL};
+}
+
 void npa_rows_call_loop(const job *j, char **args, const npy_intp *dims, const npy_intp *steps)
 {
-    j->u->functions[j->loop](args, dims, steps, j->u->data != NULL ? j->u->data[j->loop] : NULL);
+    npa_ufunc_loop of = loop_of(j);
+    of.loop(args, dims, steps, of.data);
 }
 
 static void place_row(const job *j, npy_intp row, char **args)
@@ -57,7 +64,9 @@ static void run_line(job *j, npy_intp row, npy_intp count)
     }
     memcpy(dims + 1, j->cores, sizeof *dims * (size_t)j->ncores);
     memcpy(steps + j->n, j->core_steps, sizeof *steps * (size_t)j->ncore_steps);
-    if (j->small) {
+    if (j->small && j->kind == NPA_ROWS_ELIMINATION) {
+        npa_determine_small(loop_of(j), args, count, j->cores[0], steps, j->core_steps);
+    } else if (j->small) {
         npa_multiply_small(j->u->types[(npy_intp)j->loop * j->n], args, count, j->cores, steps,
                            j->core_steps);
     } else if (j->kind != NPA_ROWS_TRANSFORM || !npa_rows_packed(j, args, dims, steps)) {
@@ -511,10 +520,14 @@ static bool has_rows(const PyUFuncObject *u, enum npa_rows_kind kind, PyObject *
     return false;
 }
 
-/* Whether they are matrices that are multiplied by loops of ours. */
+/* Whether they are matrices that loops of ours multiply, or whose determinants these find. */
 static bool is_small(const job *j, int type)
 {
     npy_intp core[NPA_ROWS_STEPS], *steps = core;
+    if (j->kind != NPA_ROWS_PRODUCT) {
+        return type == NPY_DOUBLE && strcmp(j->u->name, "det") == 0 &&
+               npa_small_determinant(loop_of(j), j->cores[0]);
+    }
     for (int k = 0; k < 3; k++) {
         int first = j->given[k] ? PyArray_NDIM(j->arrays[k]) - 2 : 0;
         for (int i = 0; i < 2; i++) { /* a result that is made is dense */
@@ -538,7 +551,7 @@ static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject
     }
     int type = u->types[(npy_intp)j.loop * j.n];
     j.whole = kind == NPA_ROWS_PRODUCT && PyTypeNum_ISINTEGER(type);
-    j.small = kind == NPA_ROWS_PRODUCT && is_small(&j, type);
+    j.small = is_small(&j, type);
     if (!measure_space(&j)) {
         return NULL;
     }

@@ -30,7 +30,7 @@ typedef struct {
     npy_intp dims[NPA_MAX_DIMS], steps[NPA_ROWS_MOST][NPA_MAX_DIMS]; /* of the outer space */
     npy_intp cores[NPA_ROWS_CORES], core_steps[NPA_ROWS_STEPS];
     npy_intp rows, each;
-    bool small;  /* products.c's */
+    bool small;  /* products.c's, or determinants.c's */
     bool whole;  /* of integers, whose matrices are divided, see integers.c */
     bool widens; /* the first operand is real, and the loop's is complex */
     atomic_int raised;

@@ -86,7 +86,7 @@ bool npa_is_by_vector(const npy_intp *extents)
            extents[1] >= LEAST && extents[1] <= MOST;
 }
 
-static void call_numpy(const layout *l, npa_matmul_loop of, char *const *args, npy_intp n,
+static void call_numpy(const layout *l, npa_ufunc_loop of, char *const *args, npy_intp n,
                        const npy_intp *steps, const npy_intp *core)
 {
     npy_intp size = npa_item_sizes[l->type], dims[4] = {n, l->rows, l->terms, 1};
@@ -144,7 +144,7 @@ static void multiply(const layout *l, char *const *args, npy_intp n, enum order 
                                               zero);
 }
 
-static bool agrees(const layout *l, npa_matmul_loop of, enum order order, double zero)
+static bool agrees(const layout *l, npa_ufunc_loop of, enum order order, double zero)
 {
     double a[STACK * MOST * MOST], v[STACK * MOST], ours[STACK * MOST] = {0},
         numpys[STACK * MOST] = {0};
@@ -167,7 +167,7 @@ static bool agrees(const layout *l, npa_matmul_loop of, enum order order, double
 }
 
 /* BLAS may add a sum to 0, so that -0.0 loses its sign, or store it as it is. */
-static int prove(const layout *l, npa_matmul_loop of)
+static int prove(const layout *l, npa_ufunc_loop of)
 {
     fenv_t flags;
     int found = OTHER;
@@ -184,7 +184,7 @@ static int prove(const layout *l, npa_matmul_loop of)
 }
 
 /* While one thread finds out, others know nothing. */
-static int find(const layout *l, npa_matmul_loop of)
+static int find(const layout *l, npa_ufunc_loop of)
 {
     atomic_int *place = &known[l->type == NPY_FLOAT][l->vector_first][l->turned][l->rows - LEAST]
                               [l->terms - LEAST];
@@ -214,14 +214,14 @@ static bool read_layout(layout *l, int type, const npy_intp *extents, const npy_
            (first ? core[1] : core[2]) == size && (first ? core[5] : core[4]) == size;
 }
 
-bool npa_by_vector_known(int type, npa_matmul_loop of, const npy_intp *extents, const npy_intp *core)
+bool npa_by_vector_known(int type, npa_ufunc_loop of, const npy_intp *extents, const npy_intp *core)
 {
     layout l;
     npy_intp matrix[2];
     return read_layout(&l, type, extents, core, matrix) && find(&l, of) >= KNOWN;
 }
 
-bool npa_multiply_by_vector(int type, npa_matmul_loop of, char *const *args, npy_intp n,
+bool npa_multiply_by_vector(int type, npa_ufunc_loop of, char *const *args, npy_intp n,
                             const npy_intp *extents, const npy_intp *steps, const npy_intp *core)
 {
     layout l;

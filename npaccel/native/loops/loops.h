@@ -182,16 +182,24 @@ void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp 
 
 enum { NPA_SHORT_VECTOR = 4 };
 typedef struct {
-    PyUFuncGenericFunction loop; /* matmul's, of NumPy */
+    PyUFuncGenericFunction loop; /* NumPy's */
     void *data;
-} npa_matmul_loop;
+} npa_ufunc_loop;
 /* Whether one of the factors is a short vector, and the other one no longer than that. */
 bool npa_is_by_vector(const npy_intp *extents);
 /* Whether it is known how BLAS adds for matrices and vectors that lie so. */
-bool npa_by_vector_known(int type, npa_matmul_loop of, const npy_intp *extents, const npy_intp *core);
+bool npa_by_vector_known(int type, npa_ufunc_loop of, const npy_intp *extents, const npy_intp *core);
 /* False: it is not known. */
-bool npa_multiply_by_vector(int type, npa_matmul_loop of, char *const *args, npy_intp n,
+bool npa_multiply_by_vector(int type, npa_ufunc_loop of, char *const *args, npy_intp n,
                             const npy_intp *extents, const npy_intp *steps, const npy_intp *core);
+
+/* ------------------------------------------------------------------------------- determinants.c */
+
+/* Of m x m doubles: whether it is known how LAPACK factors them; of: NumPy's loop of `det`. */
+bool npa_small_determinant(npa_ufunc_loop of, npy_intp m);
+/* `n` of them, as that loop has them; core: a row's and a column's step. */
+void npa_determine_small(npa_ufunc_loop of, char *const *args, npy_intp n, npy_intp m,
+                         const npy_intp *steps, const npy_intp *core);
 
 /* ----------------------------------------------------------------------------------- integers.c */
 

@@ -89,7 +89,7 @@ enum { UNTRIED, TRYING, KEEPS_SIGN, LOSES_SIGN, OTHER };
 enum { NUMBERS = NPA_SMALL_MATRIX * NPA_SMALL_MATRIX * 2 }; /* of a scattered matrix */
 
 typedef struct {
-    npa_matmul_loop of;
+    npa_ufunc_loop of;
     atomic_int layouts[LAYOUTS];
 } multiplier;
 
@@ -232,7 +232,7 @@ static bool are_squares(char *const *args, npy_intp n, const npy_intp *extents,
 void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
                         const npy_intp *steps, const npy_intp *core)
 {
-    npa_matmul_loop of = find_multiplier(type)->of;
+    npa_ufunc_loop of = find_multiplier(type)->of;
     if (npa_is_by_vector(extents)) {
         if (!npa_multiply_by_vector(type, of, args, n, extents, steps, core)) {
             call_numpy(type, args, n, extents, steps, core);

@@ -211,13 +211,22 @@ static bool aside(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exa
                  : PyErr_Occurred() != NULL;
 }
 
+/* Whether it asks for nothing, or for what holds anyway where the operands are plain arrays, as
+ * np.kron does. */
+static inline bool is_common(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return names == NULL ||
+           (PyTuple_GET_SIZE(names) == 1 && PyBool_Check(args[n]) &&
+            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "subok") == 0);
+}
+
 /* A call that has no array worth taking. */
 static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                                     PyObject *names, npa_exactness exact)
 {
     PyUFuncObject *u = (PyUFuncObject *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
-    bool common = names == NULL && u != npa_small_refused && !out_is_deprecated(u, n);
+    bool common = is_common(args, n, names) && u != npa_small_refused && !out_is_deprecated(u, n);
     npa_small_refused = NULL;
     PyObject *result = NULL;
     if (common && npa_stands_aside() && aside(u, args, n, exact, &result)) {

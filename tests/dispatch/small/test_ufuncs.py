@@ -108,6 +108,16 @@ def test_bits_of_ufuncs_that_approximate(points: int) -> None:
         all_same(cases(), times=1)
 
 
+class Words(np.ndarray[Any, Any]):
+    """Tells by which words a ufunc was called."""
+
+    def __new__(cls, x: Array) -> Any:
+        return np.asarray(x).view(cls)
+
+    def __array_ufunc__(self, u: np.ufunc, method: str, *args: Any, **words: Any) -> Any:
+        return sorted(words.items())
+
+
 UFUNC_CALLS: dict[str, Callable[[Array, Array], Any]] = {
     "onto the first": lambda x, y: np.add(x, y, x),
     "onto the second": lambda x, y: np.subtract(x, y, y),
@@ -128,6 +138,14 @@ UFUNC_CALLS: dict[str, Callable[[Array, Array], Any]] = {
     "out": lambda x, y: np.add(x, y, out=x),
     "where": lambda x, y: np.add(x, y, out=np.zeros_like(x), where=x == y),
     "dtype": lambda x, y: np.add(x, y, dtype="g"),
+    "subok": lambda x, y: np.add(x, y, subok=True),
+    "subok of a number": lambda x, y: np.multiply(x, 2.0, subok=False),
+    "subok of masked arrays": lambda x, y: np.add(np.ma.masked_equal(x, 3), y, subok=False),
+    "subok onto the first": lambda x, y: np.add(x, y, x, subok=True),
+    "subok and order": lambda x, y: np.add(x, y, subok=True, order="F"),
+    "subok, no truth": lambda x, y: np.add(x, y, subok=1),
+    "subok, as its words": lambda x, y: np.add(Words(x), y, subok=True),
+    "kron": lambda x, y: np.kron(x, y[:9]),
     "few arguments": lambda x, y: np.add(x),
     "many arguments": lambda x, y: np.add(x, y, x, y),
     "no array": lambda x, y: np.add(1.0, 2.0),
