@@ -277,6 +277,23 @@ typedef struct {
     bool makes, along;
 } method;
 
+static PyObject *by_turns(const method *m, job *j, npa_choice *c, int threads)
+{
+    enum npa_way way = npa_choice_way(c, &npa_rows_rules);
+    if (way == NPA_WAY_USUAL && !c->on_trial) {
+        note_time(c, way, j->array, 0);
+        return NULL;
+    }
+    if (npa_touch(j->array, !m->makes) < 0) {
+        return NULL;
+    }
+    double begin = npa_seconds();
+    PyObject *result = way == NPA_WAY_USUAL ? by_method(m->name, j)
+                                            : by_all(j, m->makes, threads);
+    note_time(c, way, j->array, result != NULL ? npa_seconds() - begin : 0);
+    return result;
+}
+
 static PyObject *on_parts(const method *m, void *f, PyObject *self, PyObject *const *args,
                           Py_ssize_t n, PyObject *names)
 {
@@ -293,31 +310,35 @@ static PyObject *on_parts(const method *m, void *f, PyObject *self, PyObject *co
     if (axis < 0 || PyArray_DIM(a, axis) < 2 || PyArray_DIM(a, cut) < 2) {
         return NULL;
     }
-    npa_choice *c = find_choice(f, a, axis, cut);
-    enum npa_way way = npa_choice_way(c, &npa_rows_rules);
-    if (way == NPA_WAY_USUAL && !c->on_trial) {
-        note_time(c, way, a, 0);
-        return NULL;
-    }
-    if (npa_touch(a, !m->makes) < 0) {
-        return NULL;
-    }
     job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)f, .array = a, .args = args,
              .n = n, .names = names, .axis = cut};
-    double begin = npa_seconds();
-    PyObject *result = way == NPA_WAY_USUAL ? by_method(m->name, &j) : by_all(&j, m->makes, threads);
-    note_time(c, way, a, result != NULL ? npa_seconds() - begin : 0);
-    return result;
+    return by_turns(m, &j, find_choice(f, a, axis, cut), threads);
 }
 
-#define METHOD(function, name, ns, makes, along)                                                  \
-    PyObject *function(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,           \
-                       PyObject *names)                                                           \
-    {                                                                                             \
-        static const method m = {name, ns, makes, along};                                         \
-        return on_parts(&m, what, self, args, n, names);                                          \
-    }
-METHOD(npa_partition_parts, "ndarray.partition", 4, false, false)
-METHOD(npa_argpartition_parts, "ndarray.argpartition", 4, true, false)
-METHOD(npa_argsort_parts, "ndarray.argsort", 15, true, true)
-METHOD(npa_sort_parts, "ndarray.sort", 10, false, true)
+PyObject *npa_partition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names)
+{
+    static const method m = {"ndarray.partition", 4, false, false};
+    return on_parts(&m, what, self, args, n, names);
+}
+
+PyObject *npa_argpartition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                                 PyObject *names)
+{
+    static const method m = {"ndarray.argpartition", 4, true, false};
+    return on_parts(&m, what, self, args, n, names);
+}
+
+PyObject *npa_argsort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names)
+{
+    static const method m = {"ndarray.argsort", 15, true, true};
+    return on_parts(&m, what, self, args, n, names);
+}
+
+PyObject *npa_sort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
+{
+    static const method m = {"ndarray.sort", 10, false, true};
+    return on_parts(&m, what, self, args, n, names);
+}

@@ -70,7 +70,7 @@ enum order { IN_TURN, SECOND_FIRST, CROSSED, ORDERS };
 BY_VECTOR(doubles, double, __builtin_fma)
 BY_VECTOR(floats, float, __builtin_fmaf)
 
-/* ------------------------------------------------------------------------------------ the layout */
+/* ----------------------------------------------------------------------------------- the layout */
 
 /* A product as that of a matrix of `rows` and a vector behind it. */
 typedef struct {

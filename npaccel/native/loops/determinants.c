@@ -1,7 +1,7 @@
 /* determinants.c: determinants of small matrices of doubles, without a call of LAPACK for each.
  *
  * NumPy takes them from LAPACK's factors, by logarithms. OpenBLAS factors small matrices column by
- * column; what it adds up before it subtracts it, and that it multiplies by a pivot's reciprocal, is
+ * column; what it adds up before it subtracts, and that it multiplies by a pivot's reciprocal, is
  * written down here, and proved of each size when it is first met. What is unusual in a matrix
  * (numbers that are not finite, or so large or small that a product may be, or a pivot of zero) is
  * left to NumPy's loop. */
@@ -120,7 +120,8 @@ static void call_numpy(npa_ufunc_loop of, char *const *args, npy_intp n, int m,
 static int prove(npa_ufunc_loop of, int m)
 {
     double a[MATRICES * MOST * MOST], ours[MATRICES] = {0}, numpys[MATRICES] = {0};
-    const npy_intp size = sizeof(double), steps[2] = {m * m * size, size}, core[2] = {m * size, size};
+    const npy_intp size = sizeof(double), steps[2] = {m * m * size, size};
+    const npy_intp core[2] = {m * size, size};
     char *const mine[2] = {(char *)a, (char *)ours}, *const other[2] = {(char *)a, (char *)numpys};
     uint32_t state = 1;
     fenv_t flags;
