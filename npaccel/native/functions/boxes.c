@@ -3,6 +3,7 @@
  * for them. Pass `shifts` then reads many where they came from. */
 #include "functions/functions.h"
 #include "functions/boxes.h"
+#include "small/small.h"
 
 #include <string.h>
 
@@ -65,55 +66,6 @@ bool npa_boxes_take(PyObject *o, double bytes)
 
 /* ------------------------------------------------------------------------------------ roll */
 
-/* Python's integer modulo `length`; false: it is none, or too large. */
-static bool add_shift(PyObject *shift, npy_intp length, npy_intp *sum)
-{
-    int overflow = 0;
-    if (!PyLong_CheckExact(shift)) {
-        return false;
-    }
-    long by = PyLong_AsLongAndOverflow(shift, &overflow);
-    npy_intp whole = (*sum + by % length) % length;
-    *sum = whole < 0 ? whole + length : whole;
-    return !overflow;
-}
-
-static bool place_of(PyObject *axis, int ndim, int *place)
-{
-    int overflow = 0;
-    long at = PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : ndim;
-    *place = (int)(at < 0 ? at + ndim : at);
-    return !overflow && at >= -ndim && at < ndim;
-}
-
-/* The item that broadcasting gives; NULL: the lengths do not fit. */
-static PyObject *item_of(PyObject *given, Py_ssize_t i, Py_ssize_t n)
-{
-    if (!PyTuple_CheckExact(given)) {
-        return given;
-    }
-    Py_ssize_t length = PyTuple_GET_SIZE(given);
-    return length == n || length == 1 ? PyTuple_GET_ITEM(given, length == 1 ? 0 : i) : NULL;
-}
-
-/* How far each axis is shifted, at least 0. */
-static bool read_shifts(PyArrayObject *a, PyObject *shift, PyObject *axis, npy_intp *by)
-{
-    Py_ssize_t n = PyTuple_CheckExact(shift) ? PyTuple_GET_SIZE(shift) : 1;
-    Py_ssize_t axes = PyTuple_CheckExact(axis) ? PyTuple_GET_SIZE(axis) : 1;
-    n = n == 1 ? axes : n;
-    memset(by, 0, sizeof *by * (size_t)PyArray_NDIM(a));
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *one = item_of(shift, i, n), *along = item_of(axis, i, n);
-        int place;
-        if (one == NULL || along == NULL || !place_of(along, PyArray_NDIM(a), &place) ||
-            !add_shift(one, PyArray_DIM(a, place), &by[place])) {
-            return false;
-        }
-    }
-    return n > 0;
-}
-
 /* Record the copy of the box whose axes are the second piece where `second` has their bit. As
  * npa_record_map. */
 static int copy_shifted(PyArrayObject *from, PyArrayObject *to, const npy_intp *by, uint32_t second)
@@ -156,7 +108,7 @@ static PyObject *shifted_flat(PyArrayObject *a, PyObject *shift)
 {
     npy_intp size = PyArray_SIZE(a), by = 0;
     PyArray_Dims flat = {&size, 1}, shape = {PyArray_DIMS(a), PyArray_NDIM(a)};
-    if (!add_shift(shift, size, &by)) {
+    if (!npa_add_shift(shift, size, &by)) {
         return NULL;
     }
     PyObject *row = PyArray_Newshape(a, &flat, NPY_CORDER), *result = NULL;
@@ -184,7 +136,7 @@ PyObject *npa_record_roll(PyObject *const *args, Py_ssize_t n, PyObject *names)
     if (axis == Py_None) {
         return shifted_flat(a, args[1]);
     }
-    return read_shifts(a, args[1], axis, by) ? shifted(a, by) : NULL;
+    return npa_read_shifts(a, args[1], axis, by) ? shifted(a, by) : NULL;
 }
 
 /* --------------------------------------------------------------------------------- repeat, tile */
@@ -268,7 +220,7 @@ PyObject *npa_record_repeat(PyObject *const *args, Py_ssize_t n, PyObject *names
         npa_add_axis(&from, PyArray_SIZE(a), PyArray_ITEMSIZE(a)), npa_add_axis(&from, count, 0);
         return repeated(a, &from, 1, &size);
     }
-    if (!place_of(axis, ndim, &along)) {
+    if (!npa_small_axis(axis, ndim, &along)) {
         return NULL;
     }
     for (int i = 0; i < ndim; i++) {
@@ -352,7 +304,7 @@ static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *s
         PyArrayObject *a = (PyArrayObject *)o;
         if (!is_known(o) || PyArray_NDIM(a) != PyArray_NDIM(first) ||
             PyArray_TYPE(a) != PyArray_TYPE(first) || !in_c_order(a) ||
-            !place_of(axis, PyArray_NDIM(a), along)) {
+            !npa_small_axis(axis, PyArray_NDIM(a), along)) {
             return false;
         }
         for (int i = 0; i < PyArray_NDIM(a); i++) {

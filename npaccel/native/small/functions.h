@@ -22,7 +22,7 @@ enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
 enum { EMPTY, ZEROS };
 enum { CONCATENATE, STACK, VSTACK, HSTACK };
 enum { COPIED, FLAT, ALIKE };
-enum { DOT, VDOT };
+enum { DOT, VDOT, INNER };
 enum { INVERSE, DETERMINANT };
 enum { EACH_NEAR, ALL_NEAR };
 enum { PERCENTILE, QUANTILE };
@@ -32,7 +32,6 @@ enum { FFT, IFFT, RFFT, IRFFT };
 /* ---------------------------------------------------------------------------- small_functions.c */
 
 extern PyObject *npa_small_words[WORDS];
-bool npa_small_axis(PyObject *value, int ndim, int *axis);
 /* A call's arguments in the order of these names; what is not given stays. False: another name, or
  * too many. */
 bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
@@ -75,13 +74,16 @@ PyObject *npa_small_diff(const function *f, PyObject *const *args, Py_ssize_t n,
 PyObject *npa_small_outer(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* array_equal(a, b) of arrays of one type and shape */
 PyObject *npa_small_equal(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* dot(a, b), inner(a, b); vdot(a, b) of real numbers in C order */
+/* dot(a, b); inner(a, b) of vectors; vdot(a, b) of real ones in C order */
 PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* norm(a) of a vector of floats: the root of its product with itself */
+/* norm(a), norm(a, axis) of floats */
 PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* roll(a, shift) of a vector: a view of the whole of a new array, as NumPy's is */
-PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* ------------------------------------------------------------------------------- small_rolled.c */
+
+/* roll(a, shift, axis); without an axis a view of a new row, as NumPy's is */
+PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 /* ------------------------------------------------------------------------------- small_sorted.c */
 

@@ -74,5 +74,13 @@ PyObject *npa_small_function_ours(const npa_small_function *f, PyObject *const *
                                   PyObject *names);
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
 void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */
+bool npa_small_axis(PyObject *value, int ndim, int *axis); /* false: an error, or no int */
+
+/* ------------------------------------------------------------------------------- small_rolled.c */
+
+/* *sum + shift, an int, modulo a length that is not 0; false: it is none, or too large */
+bool npa_add_shift(PyObject *shift, npy_intp length, npy_intp *sum);
+/* How far roll(a, shift, axis) moves each axis, at least 0. False: NumPy's to read */
+bool npa_read_shifts(PyArrayObject *a, PyObject *shift, PyObject *axis, npy_intp *by);
 
 #endif

@@ -286,7 +286,7 @@ static const function functions[] = {
     OTHER("norm", 0, npa_small_norm),
     OTHER("dot", DOT, npa_small_dot),
     OTHER("ndarray.dot", DOT, npa_small_dot),
-    OTHER("inner", DOT, npa_small_dot),
+    OTHER("inner", INNER, npa_small_dot),
     OTHER("vdot", VDOT, npa_small_dot),
     OTHER("count_nonzero", 0, npa_small_count),
     OTHER("bincount", 0, npa_small_bincount),

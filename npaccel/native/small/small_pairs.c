@@ -186,12 +186,34 @@ PyObject *npa_small_equal(const function *f, PyObject *const *args, Py_ssize_t n
     return PyBool_FromLong(all);
 }
 
+/* A matrix, and one or a vector: what dot calls; or, of integers, our loop. */
+static PyObject *dot_of_matrix(PyArrayObject *a, PyArrayObject *b)
+{
+    int ndim = PyArray_NDIM(b);
+    bool known = (ndim == 1 || ndim == 2) && npa_small_type(PyArray_DESCR(a)) &&
+                 npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(b)) &&
+                 PyArray_DIM(b, 0) == PyArray_DIM(a, 1) && PyArray_SIZE(a) > 0 &&
+                 PyArray_SIZE(b) > 0 && !npa_small_is_large((size_t)PyArray_NBYTES(b));
+    if (!known || (npa_waiting() && (npa_is_pending(a) || npa_is_pending(b)))) {
+        return NULL;
+    }
+    bool same = PyArray_ISINTEGER(a) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(b);
+    PyObject *made = same ? npa_small_matmul((PyObject *)a, (PyObject *)b) : NULL;
+    return made != NULL || PyErr_Occurred()
+               ? made
+               : PyArray_Return((PyArrayObject *)PyArray_MatrixProduct2((PyObject *)a,
+                                                                        (PyObject *)b, NULL));
+}
+
 /* dot(a, b) */
 PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     char product[16];
     PyArrayObject *of[2] = {NULL}; /* for BLAS NumPy copies what goes back */
     bool good = n == 2 && names == NULL && npa_is_plain(args[1]);
+    if (good && f->what == DOT && PyArray_NDIM((PyArrayObject *)args[0]) == 2) {
+        return dot_of_matrix((PyArrayObject *)args[0], (PyArrayObject *)args[1]);
+    }
     for (int k = 0; good && k < 2; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
         if (f->what == VDOT && (PyArray_ISCOMPLEX(a) || !PyArray_IS_C_CONTIGUOUS(a))) {
@@ -207,21 +229,22 @@ PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, 
     return result;
 }
 
-/* norm(a) of a vector of floats: the root of its product with itself */
-PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+/* norm(a) of floats in C order: the root of their product with themselves */
+static PyObject *norm_of_all(PyArrayObject *a)
 {
-    (void)f;
-    PyArrayObject *a = (PyArrayObject *)args[0];
     double d;
     float s;
-    void *product = PyArray_TYPE(a) == NPY_DOUBLE  ? (void *)&d
-                    : PyArray_TYPE(a) == NPY_FLOAT ? (void *)&s
-                                                   : NULL;
-    if (n != 1 || names != NULL || product == NULL || !npa_small_usual(args[0]) ||
-        !npa_multiply_vectors(a, a, product)) {
+    bool doubles = PyArray_TYPE(a) == NPY_DOUBLE;
+    void *product = doubles ? (void *)&d : (void *)&s;
+    npa_basic_part row = {1, PyArray_DATA(a), {PyArray_SIZE(a)}, {PyArray_ITEMSIZE(a)}};
+    PyArrayObject *v = (PyArrayObject *)(PyArray_NDIM(a) == 1 ? Py_NewRef(a)
+                                                              : npa_part_view(a, &row, false));
+    bool done = v != NULL && npa_multiply_vectors(v, v, product);
+    Py_XDECREF(v);
+    if (!done) {
         return NULL;
     }
-    if (product == &d) {
+    if (doubles) {
         d = sqrt(d);
     } else {
         s = sqrtf(s);
@@ -229,29 +252,53 @@ PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n,
     return PyArray_Scalar(product, PyArray_DESCR(a), NULL);
 }
 
-/* roll(a, shift) of a vector: a view of the whole of a new array, as NumPy's is */
-PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+/* norm(a, axis=...): the roots of sums of squares, which have no errors of their own */
+static PyObject *norms_along(PyArrayObject *a, int axis, bool keepdims)
+{
+    const npa_small_how how = {.op = NPA_SUM, .axes = 1u << axis, .keepdims = keepdims};
+    const npa_way *w = npa_find_way(ufuncs[PRODUCT], PyArray_TYPE(a), exact[PRODUCT]);
+    PyArrayObject *squares = w != NULL && w->loop != NULL ? npa_small_alike(a) : NULL;
+    if (squares == NULL) {
+        return NULL;
+    }
+    npy_intp item = PyArray_ITEMSIZE(a);
+    npa_lay of = {PyArray_DATA(a), {item}}, to = {PyArray_DATA(squares), {item}};
+    npa_space s = {1, 3, {PyArray_SIZE(a)}, .points = PyArray_SIZE(a), .of = {of, of, to}};
+    PyObject *sums = npa_run_quietly(w, &s) ? npa_small_fold(squares, &how) : NULL;
+    Py_DECREF(squares);
+    if (sums == NULL) {
+        return NULL;
+    }
+    npy_intp n = PyArray_SIZE((PyArrayObject *)sums);
+    void *data = PyArray_DATA((PyArrayObject *)sums);
+    for (npy_intp i = 0; i < n; i++) {
+        if (PyArray_TYPE(a) == NPY_DOUBLE) {
+            ((double *)data)[i] = sqrt(((double *)data)[i]);
+        } else {
+            ((float *)data)[i] = sqrtf(((float *)data)[i]);
+        }
+    }
+    return sums;
+}
+
+/* norm(a), norm(a, axis=..., keepdims=...) of floats, the usual one */
+PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    int overflow = 0;
+    static const char *const known[] = {"x", "ord", "axis", "keepdims"};
+    PyObject *given[4] = {NULL, Py_None, Py_None, Py_False};
     PyArrayObject *a = (PyArrayObject *)args[0];
-    if (n != 2 || names != NULL || !PyLong_CheckExact(args[1]) || !npa_small_usual(args[0]) ||
-        PyArray_NDIM(a) != 1) {
+    int type = PyArray_TYPE(a), axis;
+    if (!npa_small_read(args, n, names, known, 4, given) || given[1] != Py_None ||
+        (type != NPY_DOUBLE && type != NPY_FLOAT) || !npa_small_usual(args[0])) {
         return NULL;
     }
-    long shift = PyLong_AsLongAndOverflow(args[1], &overflow);
-    PyArrayObject *made = overflow ? NULL : npa_small_alike(a);
-    if (made == NULL) {
-        return NULL;
+    if (given[2] == Py_None) {
+        return given[3] == Py_False ? norm_of_all(a) : NULL;
     }
-    npy_intp size = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a),
-             by = shift % size + (shift % size < 0 ? size : 0);
-    char *to = PyArray_DATA(made), *from = PyArray_DATA(a);
-    memcpy(to + by * item, from, (size_t)((size - by) * item));
-    memcpy(to, from + (size - by) * item, (size_t)(by * item));
-    PyObject *view = PyArray_View(made, NULL, NULL);
-    Py_DECREF(made);
-    return view;
+    bool known_axis = PyArray_NDIM(a) > 1 && npa_small_axis(given[2], PyArray_NDIM(a), &axis);
+    return known_axis && PyBool_Check(given[3]) && ufuncs[PRODUCT] != NULL
+               ? norms_along(a, axis, given[3] == Py_True) : NULL;
 }
 
 /* The items of a list or tuple of usual arrays that have one type, and one shape but for that

@@ -158,20 +158,37 @@ PyObject *npa_small_partition(const function *f, PyObject *const *args, Py_ssize
     return made;
 }
 
-/* convolve(a, v) of doubles */
+/* convolve's mode; -1: NumPy's to read */
+static int mode_of(PyObject *name)
+{
+    static const char *const names[] = {"valid", "same", "full"};
+    int mode = PyUnicode_CheckExact(name) ? 2 : -1;
+    while (mode >= 0 && PyUnicode_CompareWithASCIIString(name, names[mode]) != 0) {
+        mode--;
+    }
+    return mode;
+}
+
+/* convolve(a, v, mode) of doubles */
 PyObject *npa_small_convolve(const function *f, PyObject *const *args, Py_ssize_t n,
                              PyObject *names)
 {
-    enum { FULL = 2 };
-    (void)f;
-    for (Py_ssize_t k = 0; k < 2; k++) {
-        PyArrayObject *x = (PyArrayObject *)args[k];
-        if (n != 2 || names != NULL || !npa_small_doubles(args[k]) || PyArray_NDIM(x) != 1 ||
-            PyArray_SIZE(x) > MOST) {
+    static const char *const known[] = {"a", "v", "mode"};
+    PyObject *given[3] = {NULL};
+    if (!npa_small_read(args, n, names, known, 3, given) || given[1] == NULL) {
+        return NULL;
+    }
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *x = (PyArrayObject *)given[k];
+        if (!npa_small_doubles(given[k]) || PyArray_NDIM(x) != 1 || PyArray_SIZE(x) > MOST) {
             return NULL;
         }
     }
-    PyArrayObject *a = (PyArrayObject *)args[0], *v = (PyArrayObject *)args[1];
+    int mode = given[2] != NULL ? mode_of(given[2]) : 2;
+    if (mode < 0) {
+        return NULL;
+    }
+    PyArrayObject *a = (PyArrayObject *)given[0], *v = (PyArrayObject *)given[1];
     if (PyArray_DIM(v, 0) > PyArray_DIM(a, 0)) {
         PyArrayObject *longer = v;
         v = a, a = longer;
@@ -183,7 +200,7 @@ PyObject *npa_small_convolve(const function *f, PyObject *const *args, Py_ssize_
                            .strides = {-PyArray_STRIDE(v, 0)}};
     PyObject *reversed = npa_part_view(v, &back, false);
     PyObject *made =
-        reversed != NULL ? PyArray_Correlate((PyObject *)a, reversed, FULL) : NULL;
+        reversed != NULL ? PyArray_Correlate((PyObject *)a, reversed, mode) : NULL;
     Py_XDECREF(reversed);
     return made;
 }
