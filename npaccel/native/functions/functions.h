@@ -64,6 +64,10 @@ void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool
 
 npa_own npa_sort;
 
+/* -------------------------------------------------------------------------------------- order.c */
+
+npa_own npa_argsort, npa_lexsort;
+
 /* -------------------------------------------------------------------------------------- parts.c */
 
 /* what: NumPy's function */

@@ -1,6 +1,7 @@
-/* sort.c: a.sort() of many numbers, on all threads. Sorted values are what they are, whoever sorts
- * them, unless different bits compare equal. */
+/* sort.c: many numbers are sorted on all threads: a.sort(), and what order.c asks for. Sorted
+ * values are what they are, whoever sorts them, unless different bits compare equal. */
 #include "functions/functions.h"
+#include "functions/sort.h"
 
 #include <string.h>
 
@@ -44,20 +45,22 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
             to[i] = value_##K(from[i], real, sign);                                                \
         }                                                                                          \
     }                                                                                              \
-    /* Sorts keys; `other` has room for as many. From the lowest digit on; passes keep order. */   \
-    static void radix_##K(K *a, K *other, npy_intp n, npy_intp (*counts)[BUCKETS])                 \
+    /* Sorts keys, by their bits from `shift` on; `other` has room for as many. From the lowest    \
+     * digit on; passes keep order. */                                                             \
+    static inline __attribute__((always_inline)) void radix_##K(                                   \
+        K *a, K *other, npy_intp n, int shift, int passes, npy_intp (*counts)[BUCKETS])            \
     {                                                                                              \
-        enum { PASSES = (BITS + DIGIT - 1) / DIGIT };                                              \
         K *from = a, *to = other;                                                                  \
-        memset(counts, 0, PASSES * sizeof *counts);                                                \
+        memset(counts, 0, (size_t)passes * sizeof *counts);                                        \
         for (npy_intp i = 0; i < n; i++) {                                                         \
-            for (int p = 0; p < PASSES; p++) {                                                     \
-                counts[p][a[i] >> (p * DIGIT) & (BUCKETS - 1)]++;                                  \
+            for (int p = 0; p < passes; p++) {                                                     \
+                counts[p][a[i] >> (shift + p * DIGIT) & (BUCKETS - 1)]++;                          \
             }                                                                                      \
         }                                                                                          \
-        for (int p = 0; p < PASSES; p++) {                                                         \
+        for (int p = 0; p < passes; p++) {                                                         \
             npy_intp *at = counts[p], sum = 0;                                                     \
-            if (at[from[0] >> (p * DIGIT) & (BUCKETS - 1)] == n) {                                 \
+            int low = shift + p * DIGIT;                                                           \
+            if (at[from[0] >> low & (BUCKETS - 1)] == n) {                                         \
                 continue; /* all have this digit */                                                \
             }                                                                                      \
             for (int d = 0; d < BUCKETS; d++) {                                                    \
@@ -65,7 +68,7 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
                 at[d] = sum, sum += count;                                                         \
             }                                                                                      \
             for (npy_intp i = 0; i < n; i++) {                                                     \
-                to[at[from[i] >> (p * DIGIT) & (BUCKETS - 1)]++] = from[i];                        \
+                to[at[from[i] >> low & (BUCKETS - 1)]++] = from[i];                                \
             }                                                                                      \
             K *swapped = from;                                                                     \
             from = to, to = swapped;                                                               \
@@ -76,12 +79,12 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
     }                                                                                              \
     /* How many of the first `wanted` of the merged two are of a; of equal ones a's are first. */  \
     static npy_intp of_first_##K(const K *a, npy_intp na, const K *b, npy_intp nb,                 \
-                                 npy_intp wanted)                                                  \
+                                 npy_intp wanted, int shift)                                       \
     {                                                                                              \
         npy_intp low = wanted > nb ? wanted - nb : 0, high = wanted < na ? wanted : na;            \
         while (low < high) {                                                                       \
             npy_intp middle = low + (high - low) / 2;                                              \
-            if (a[middle] <= b[wanted - middle - 1]) {                                             \
+            if (a[middle] >> shift <= b[wanted - middle - 1] >> shift) {                           \
                 low = middle + 1;                                                                  \
             } else {                                                                               \
                 high = middle;                                                                     \
@@ -89,35 +92,48 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
         }                                                                                          \
         return low;                                                                                \
     }                                                                                              \
-    static void merge_##K(const K *a, npy_intp na, const K *b, npy_intp nb, K *to)                 \
+    static void merge_##K(const K *a, npy_intp na, const K *b, npy_intp nb, K *to, int shift)      \
     {                                                                                              \
         npy_intp i = 0, j = 0;                                                                     \
         while (i < na && j < nb) {                                                                 \
-            bool first = a[i] <= b[j];                                                             \
+            bool first = a[i] >> shift <= b[j] >> shift;                                           \
             *to++ = first ? a[i] : b[j];                                                           \
             i += first, j += !first;                                                               \
         }                                                                                          \
         memcpy(to, a + i, sizeof *to * (size_t)(na - i));                                          \
         memcpy(to + na - i, b + j, sizeof *to * (size_t)(nb - j));                                 \
     }                                                                                              \
+    static void sort_chunk_##K(const job *s, K *from, K *to, npy_intp n,                           \
+                               npy_intp (*counts)[BUCKETS])                                        \
+    {                                                                                              \
+        enum { PASSES = (BITS + DIGIT - 1) / DIGIT };                                              \
+        if (s->shift > 0) {                                                                        \
+            radix_##K(from, to, n, s->shift, s->passes, counts);                                   \
+        } else {                                                                                   \
+            to_keys_##K(from, n, s->real, (K)((K)s->is_signed << (BITS - 1)));                     \
+            radix_##K(from, to, n, 0, PASSES, counts);                                             \
+        }                                                                                          \
+    }                                                                                              \
     static void run_##K(const job *s, enum step step, int64_t task)                                \
     {                                                                                              \
-        K *from = s->from, *to = s->to, sign = (K)((s->is_signed ? (K)1 : 0) << (BITS - 1));       \
+        K *from = s->from, *to = s->to;                                                            \
         npy_intp low = s->n * task / s->tasks, high = s->n * (task + 1) / s->tasks;                \
         if (step == CHUNK) {                                                                       \
-            to_keys_##K(from + low, high - low, s->real, sign);                                    \
-            radix_##K(from + low, to + low, high - low, s->counts + task * (COUNTS / BUCKETS));    \
+            sort_chunk_##K(s, from + low, to + low, high - low,                                    \
+                           s->counts + task * (COUNTS / BUCKETS));                                 \
         } else if (step == SHOW) {                                                                 \
-            to_values_##K(from + low, to + low, high - low, s->real, sign);                        \
+            to_values_##K(from + low, to + low, high - low, s->real,                               \
+                          (K)((K)s->is_signed << (BITS - 1)));                                     \
         } else { /* two neighbours of `width` chunks, of which this is one of the parts */         \
             int64_t pair = task / (2 * s->width) * 2 * s->width;                                   \
             npy_intp begin = s->n * pair / s->tasks, middle = s->n * (pair + s->width) / s->tasks; \
             npy_intp end = s->n * (pair + 2 * s->width) / s->tasks;                                \
             const K *a = from + begin, *b = from + middle;                                         \
             npy_intp first = low - begin, last = high - begin;                                     \
-            npy_intp i = of_first_##K(a, middle - begin, b, end - middle, first);                  \
-            npy_intp i_end = of_first_##K(a, middle - begin, b, end - middle, last);               \
-            merge_##K(a + i, i_end - i, b + (first - i), last - i_end - (first - i), to + low);    \
+            npy_intp i = of_first_##K(a, middle - begin, b, end - middle, first, s->shift);        \
+            npy_intp i_end = of_first_##K(a, middle - begin, b, end - middle, last, s->shift);     \
+            merge_##K(a + i, i_end - i, b + (first - i), last - i_end - (first - i), to + low,     \
+                      s->shift);                                                                   \
         }                                                                                          \
     }
 
@@ -130,6 +146,7 @@ typedef struct {
     int64_t tasks, width;
     bool real, is_signed;
     int bytes;
+    int shift, passes; /* of words: the key's first bit, and how many digits it has; or 0 */
     enum step step;
 } job;
 
@@ -149,25 +166,36 @@ static void run(void *context, int64_t task, int worker)
 
 /* ---------------------------------------------------------------------------------- all threads */
 
-/* counts: as many as there may be tasks, behind which `other` lies, with room for as much as
- * `data`. */
-static void sort_all(void *data, npy_intp (*counts)[BUCKETS], npy_intp n, int bytes, bool real,
-                     bool is_signed)
+static int64_t chunks_for(npy_intp n)
 {
-    void *other = counts + MOST_CHUNKS * (COUNTS / BUCKETS);
     int64_t chunks = 1;
     while (chunks * 2 <= npa_pool_size() && chunks < MOST_CHUNKS && n >= SHARED) {
         chunks *= 2;
     }
-    job s = {data, other, counts, n, chunks, 1, real, is_signed, bytes, CHUNK};
-    npa_pool_run(run, &s, chunks, NULL);
-    for (s.step = MERGE; s.width < chunks; s.width *= 2) {
-        npa_pool_run(run, &s, chunks, NULL);
-        void *swapped = s.from;
-        s.from = s.to, s.to = swapped;
+    return chunks;
+}
+
+/* The sorted keys are at `from` then. */
+static void sort_keys(job *s)
+{
+    s->tasks = chunks_for(s->n), s->width = 1, s->step = CHUNK;
+    npa_pool_run(run, s, s->tasks, NULL);
+    for (s->step = MERGE; s->width < s->tasks; s->width *= 2) {
+        npa_pool_run(run, s, s->tasks, NULL);
+        void *swapped = s->from;
+        s->from = s->to, s->to = swapped;
     }
+}
+
+/* counts: as many as there may be tasks, behind which there is room for as much as `data`. */
+static void sort_all(void *data, npy_intp (*counts)[BUCKETS], npy_intp n, int bytes, bool real,
+                     bool is_signed)
+{
+    job s = {.from = data, .to = counts + MOST_CHUNKS * (COUNTS / BUCKETS), .counts = counts,
+             .n = n, .real = real, .is_signed = is_signed, .bytes = bytes};
+    sort_keys(&s);
     s.step = SHOW, s.to = data;
-    npa_pool_run(run, &s, chunks, NULL);
+    npa_pool_run(run, &s, s.tasks, NULL);
 }
 
 /* Of single bytes each value is written as often as it was counted. Of equal neighbours each would
@@ -255,7 +283,8 @@ static bool pays(PyArrayObject *a)
         memcpy(mine + TRIED, mine, TRIED * sizeof *mine);
         double begin = npa_seconds();
         to_keys_uint64_t(mine, TRIED, true, (uint64_t)1 << 63);
-        radix_uint64_t(mine, mine + 2 * TRIED, TRIED, (void *)(mine + 3 * TRIED));
+        radix_uint64_t(mine, mine + 2 * TRIED, TRIED, 0, (64 + DIGIT - 1) / DIGIT,
+                       (void *)(mine + 3 * TRIED));
         double middle = npa_seconds();
         theirs(mine + TRIED, TRIED, a);
         *answer = npa_seconds() - middle > middle - begin ? 1 : 2;
@@ -264,31 +293,52 @@ static bool pays(PyArrayObject *a)
     return *answer == 1 || (*answer == 0 && known[0] + known[1] == 1);
 }
 
-/* a.sort(axis=-1, kind=None); the values have the same bits whatever the kind. */
-static bool read_call(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names)
+int npa_read_sort(int ndim, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    static const char *const kinds[] = {"quicksort", "mergesort", "heapsort", "stable"};
-    PyObject *axis = n > 0 ? args[0] : NULL, *kind = n > 1 ? args[1] : NULL;
-    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t k = 0; k < named; k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
-        if (PyUnicode_CompareWithASCIIString(name, "axis") == 0 && axis == NULL) {
-            axis = value;
-        } else if (PyUnicode_CompareWithASCIIString(name, "kind") == 0 && kind == NULL) {
-            kind = value;
-        } else if (value != Py_None || (PyUnicode_CompareWithASCIIString(name, "order") != 0 &&
-                                        PyUnicode_CompareWithASCIIString(name, "stable") != 0)) {
-            return false;
-        }
+    static const char *const kinds[] = {"quicksort", "heapsort", "mergesort", "stable"};
+    enum { AXIS, KIND, ORDER, STABLE, ALL, IN_PLACE = STABLE, FIRST_STABLE = 2 };
+    static const char *const words[ALL] = {"axis", "kind", "order", "stable"};
+    PyObject *given[ALL] = {NULL, Py_None, Py_None, Py_None};
+    if (n > IN_PLACE || !npa_small_read(args, n, names, words, ALL, given) ||
+        given[ORDER] != Py_None || (given[KIND] != Py_None && given[STABLE] != Py_None)) {
+        return -1;
     }
-    bool known = kind == NULL || kind == Py_None;
-    for (size_t i = 0; !known && PyUnicode_CheckExact(kind) && i < sizeof kinds / sizeof *kinds;
-         i++) {
-        known = PyUnicode_CompareWithASCIIString(kind, kinds[i]) == 0;
-    }
-    long at = axis == NULL ? -1 : PyLong_CheckExact(axis) ? PyLong_AsLong(axis) : PyArray_NDIM(a);
+    long axis = given[AXIS] == NULL ? -1 : PyLong_CheckExact(given[AXIS])
+                ? PyLong_AsLong(given[AXIS]) : ndim;
     PyErr_Clear();
-    return n <= 2 && known && (at == -1 || at == PyArray_NDIM(a) - 1);
+    if ((axis != -1 && axis != ndim - 1) ||
+        (given[STABLE] != Py_None && !PyBool_Check(given[STABLE]))) {
+        return -1;
+    }
+    int kind = (int)(sizeof kinds / sizeof *kinds) - 1;
+    while (kind >= 0 && PyUnicode_CheckExact(given[KIND]) &&
+           PyUnicode_CompareWithASCIIString(given[KIND], kinds[kind]) != 0) {
+        kind--;
+    }
+    if (given[KIND] == Py_None) {
+        return given[STABLE] == Py_True;
+    }
+    return PyUnicode_CheckExact(given[KIND]) && kind >= 0 ? kind >= FIRST_STABLE : -1;
+}
+
+bool npa_sort_words(uint64_t *words, npy_intp n, uint32_t greatest)
+{
+    size_t counts = MOST_CHUNKS * COUNTS * sizeof(npy_intp);
+    char *room = reserve(counts + (size_t)n * sizeof *words);
+    if (room == NULL) {
+        return false;
+    }
+    job s = {.from = words, .to = room + counts, .counts = (void *)room, .n = n, .bytes = 8,
+             .shift = 32};
+    for (; greatest != 0; greatest >>= DIGIT) {
+        s.passes++;
+    }
+    sort_keys(&s);
+    if (s.from != words) {
+        memcpy(words, s.from, (size_t)n * sizeof *words);
+    }
+    give_back();
+    return true;
 }
 
 PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -302,7 +352,8 @@ PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t
     }
     if (PyArray_NDIM(a) != 1 || PyArray_SIZE(a) < LEAST ||
         !(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || !PyArray_ISCARRAY(a) ||
-        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) || !read_call(a, args, n, names)) {
+        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) ||
+        npa_read_sort(1, args, n, names) < 0) {
         return NULL;
     }
     if (bytes == 1 && (whole || type == NPY_BOOL)) {

@@ -32,10 +32,6 @@ enum { FFT, IFFT, RFFT, IRFFT };
 /* ---------------------------------------------------------------------------- small_functions.c */
 
 extern PyObject *npa_small_words[WORDS];
-/* A call's arguments in the order of these names; what is not given stays. False: another name, or
- * too many. */
-bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
-                    int most, PyObject **given);
 /* Whether results are made of it as they are of a plain array in C order. */
 bool npa_small_usual(PyObject *o);
 bool npa_small_doubles(PyObject *o); /* usual ones */

@@ -75,6 +75,10 @@ PyObject *npa_small_function_ours(const npa_small_function *f, PyObject *const *
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
 void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */
 bool npa_small_axis(PyObject *value, int ndim, int *axis); /* false: an error, or no int */
+/* A call's arguments in the order of these names; what is not given stays. False: another name, or
+ * too many. */
+bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
+                    int most, PyObject **given);
 
 /* ------------------------------------------------------------------------------- small_rolled.c */
 
