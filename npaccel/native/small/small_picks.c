@@ -231,8 +231,15 @@ PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n,
     PyArrayObject *by = usual ? (PyArrayObject *)args[1] : NULL;
     /* Whether unsigned ones of 64 bits are indices hangs on the NumPy. */
     bool wide = usual && PyArray_ITEMSIZE(by) == 8 && PyTypeNum_ISUNSIGNED(PyArray_TYPE(by));
-    bool gains = usual && !wide && PyTypeNum_ISINTEGER(PyArray_TYPE(by)) &&
-                 (PyArray_ITEMSIZE(by) < (int)sizeof(npy_intp) || PyArray_SIZE(by) <= FEW ||
-                  PyArray_SIZE(by) >= 2 * PIECE);
-    return gains ? npa_small_pick(args[0], args[1]) : NULL;
+    if (!usual || wide || !PyTypeNum_ISINTEGER(PyArray_TYPE(by))) {
+        return NULL;
+    }
+    if (PyArray_ITEMSIZE(by) < (int)sizeof(npy_intp) || PyArray_SIZE(by) <= FEW ||
+        PyArray_SIZE(by) >= 2 * PIECE) {
+        return npa_small_pick(args[0], args[1]);
+    }
+    bool direct = npa_small_class == NULL && PyArray_NDIM(by) > 0 && npa_small_usual(args[0]) &&
+                  npa_small_usual(args[1]);
+    return direct ? PyArray_TakeFrom((PyArrayObject *)args[0], args[1], axis, NULL, NPY_RAISE)
+                  : NULL;
 }

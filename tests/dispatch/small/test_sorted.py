@@ -56,5 +56,5 @@ def test_of_an_array(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "c16"])
 def test_of_some_more(dtype: str) -> None:
     """Around where they are too many, with zeros of both signs and what is not a number."""
-    for n in (1, 16, 17, 129, 511, 512, 513, 600):
+    for n in (1, 16, 17, 129, 600, 4095, 4096):
         compare(_calls(np.resize(edge_values(dtype), n)))
