@@ -78,7 +78,8 @@ PyObject *npa_small_repeat(const function *f, PyObject *const *args, Py_ssize_t 
     int overflow = 0;
     long times = n == 2 && names == NULL && PyLong_CheckExact(args[1])
                      ? PyLong_AsLongAndOverflow(args[1], &overflow) : -1;
-    return !overflow && times > 0 && times <= MOST_TIMES && is_few(args[0])
+    return !overflow && times > 0 && times <= MOST_TIMES && is_few(args[0]) &&
+                   !npa_small_is_large((size_t)(PyArray_NBYTES((PyArrayObject *)args[0]) * times))
                ? PyArray_Repeat((PyArrayObject *)args[0], args[1], NPY_RAVEL_AXIS)
                : NULL;
 }
