@@ -79,7 +79,7 @@ ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/engine/test_bo
 STAGES := $(patsubst %,stage-%,aside dispatch rest check unguarded limited numpy blas)
 # Two threads of OpenBLAS wait for each other by turning: beside another stage, on two processors, its products then
 # take up to a hundred times as long. So stages have one such thread, but for the tests of products.
-PRODUCTS := $(patsubst %,tests/dispatch/test_%.py,blas correlate)
+PRODUCTS := $(patsubst %,tests/dispatch/test_%,blas.py correlate.py last_bits.py::test_last_bits)
 PYTEST := $(SAFE) $(BIN)/python -m pytest -q
 TESTS := OPENBLAS_NUM_THREADS=1 $(PYTEST)
 TWO := -j2 -k --output-sync=target --no-print-directory
@@ -99,10 +99,10 @@ native:
 	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
 
 stage-dispatch: $(INSTALLED)
-	$(TESTS) $(PRODUCTS:%=--ignore=%) --ignore=tests/dispatch/small tests/dispatch
+	$(TESTS) $(PRODUCTS:%=--deselect=%) --ignore=tests/dispatch/small tests/dispatch
 
 stage-blas: $(INSTALLED)
-	$(PYTEST) $(PRODUCTS) tests/dispatch/test_last_bits.py::test_last_bits
+	$(PYTEST) $(PRODUCTS)
 
 stage-aside: $(INSTALLED)
 	$(TESTS) $(ASIDE)
