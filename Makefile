@@ -78,8 +78,7 @@ ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/engine/test_bo
 # says is printed when it has ended. Longer stages run all tests once, the others a part of them in another mode.
 STAGES := $(patsubst %,stage-%,aside dispatch rest check unguarded limited numpy blas)
 # Two threads of OpenBLAS wait for each other by turning: beside another stage, on two processors, its products then
-# take up to a hundred times as long. So stages have one such thread, but for the tests of products.
-PRODUCTS := $(patsubst %,tests/dispatch/test_%,blas.py correlate.py last_bits.py::test_last_bits)
+# take up to a hundred times as long. So stages have one such thread; tests of products run with all, too.
 PYTEST := $(SAFE) $(BIN)/python -m pytest -q
 TESTS := OPENBLAS_NUM_THREADS=1 $(PYTEST)
 TWO := -j2 -k --output-sync=target --no-print-directory
@@ -99,10 +98,11 @@ native:
 	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
 
 stage-dispatch: $(INSTALLED)
-	$(TESTS) $(PRODUCTS:%=--deselect=%) --ignore=tests/dispatch/small tests/dispatch
+	$(TESTS) --ignore=tests/dispatch/small tests/dispatch
 
 stage-blas: $(INSTALLED)
-	$(PYTEST) $(PRODUCTS)
+	$(PYTEST) -k '(test_blas or test_calls or larger_matrices or norm or product-) and not trials' \
+	  $(patsubst %,tests/dispatch/test_%.py,blas correlate last_bits rows)
 
 stage-aside: $(INSTALLED)
 	$(TESTS) $(ASIDE)
