@@ -77,8 +77,8 @@ ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/engine/test_bo
 # Stages are processes of their own. Two run at a time, the longest first, so that both ends come together; what one
 # says is printed when it has ended. Longer stages run all tests once, the others a part of them in another mode.
 STAGES := $(patsubst %,stage-%,aside dispatch rest check unguarded limited numpy blas)
-# Two threads of OpenBLAS wait for each other by turning: beside another stage, on two processors, its products then
-# take up to a hundred times as long. So stages have one such thread; tests of products run with all, too.
+# Threads of OpenBLAS wait for each other by turning, for long where another stage has the processors. So stages have one
+# such thread; tests of products run with all, too.
 PYTEST := $(SAFE) $(BIN)/python -m pytest -q
 TESTS := OPENBLAS_NUM_THREADS=1 $(PYTEST)
 TWO := -j2 -k --output-sync=target --no-print-directory
