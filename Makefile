@@ -76,8 +76,11 @@ ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/engine/test_bo
   $(patsubst %,tests/runtime/programs/test_%.py,startup_profile templates smaller)
 # Stages are processes of their own. Two run at a time, the longest first, so that both ends come together; what one
 # says is printed when it has ended. Longer stages run all tests once, the others a part of them in another mode.
-STAGES := $(patsubst %,stage-%,dispatch aside rest check unguarded limited numpy)
-TESTS := $(SAFE) $(BIN)/python -m pytest -q
+STAGES := $(patsubst %,stage-%,aside dispatch rest check unguarded limited numpy blas)
+# Threads of OpenBLAS wait for each other by turning, for long where another stage has the processors. So stages have one
+# such thread; tests of products run with all, too.
+PYTEST := $(SAFE) $(BIN)/python -m pytest -q
+TESTS := OPENBLAS_NUM_THREADS=1 $(PYTEST)
 TWO := -j2 -k --output-sync=target --no-print-directory
 .PHONY: ci native $(STAGES)
 
@@ -96,6 +99,10 @@ native:
 
 stage-dispatch: $(INSTALLED)
 	$(TESTS) --ignore=tests/dispatch/small tests/dispatch
+
+stage-blas: $(INSTALLED)
+	$(PYTEST) -k '(test_blas or test_calls or larger_matrices or norm or product-) and not trials' \
+	  $(patsubst %,tests/dispatch/test_%.py,blas correlate last_bits rows)
 
 stage-aside: $(INSTALLED)
 	$(TESTS) $(ASIDE)
@@ -270,7 +277,8 @@ build/sources.list: FORCE
 	@mkdir -p build
 	@printf '%s\n' $(sort $(SOURCES)) | cmp -s - $@ || printf '%s\n' $(sort $(SOURCES)) > $@
 
-# First, and whenever pyproject.toml changes: as a user would install it, in pip's isolated build.
+# First, and whenever pyproject.toml changes: as a user would install it, in pip's isolated build, but that of other
+# packages only what is imported is compiled to bytecode, then.
 # Otherwise only the package, with the build tools that are in the environment already.
 $(INSTALLED): $(SOURCES) build/sources.list | $(BIN)/python
 	@$(require_compiler)
@@ -280,7 +288,8 @@ $(INSTALLED): $(SOURCES) build/sources.list | $(BIN)/python
 	    -Cbuild-dir=build/incremental . ; \
 	else \
 	  echo 'building npaccel and installing what it needs (a few minutes the first time)'; \
-	  $(PIP) install --quiet '.[$(EXTRAS)]'; \
+	  PIP_COMPILE=0 $(PIP) install --quiet '.[$(EXTRAS)]'; \
+	  $(BIN)/python -m compileall -q $(VENV)/lib/python*/site-packages/npaccel; \
 	  touch $(DEPENDENCIES); \
 	fi
 	@touch $@

@@ -15,6 +15,9 @@ from npaccel.errors import BackendUnavailable
 
 from .support import Declared, Llvm, Opencl
 
+# PoCL compiles each kernel once, not also for one group size: half the time of these tests.
+os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
+
 # Other compilers take ten times as long for a kernel as LLVM: of the dtypes and folds that differ
 # in nothing but a name most are left for the slow tests.
 LATER = re.compile(r"(i1|i2|i8|u1|u2|u4|u8|c8|f2|FMIN|FMAX|MAX|PRODUCT|AND|XOR)\b")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,8 @@ from fixtures import defer_everything
 
 import npaccel
 from npaccel import _native
+
+from .differential import tiering
 
 __all__ = ["defer_everything"]
 
@@ -32,7 +33,7 @@ def uncompiled() -> Iterator[None]:
 
     TEST_COMPILED=1 has it compiled; `make test-all` does so.
     """
-    with npaccel.config(tiering="eager" if "TEST_COMPILED" in os.environ else "off"):
+    with npaccel.config(tiering=tiering(False)):
         yield
 
 

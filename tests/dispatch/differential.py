@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 import npaccel
 
+T = TypeVar("T")
 DTYPES = ("?", "b", "h", "i", "l", "B", "H", "I", "L", "e", "f", "d", "F", "D")
 FOREIGN = ("O", "S3", "M8[s]", "g", ">f8")
 ERRORS = (
@@ -98,6 +100,21 @@ def each_array(value: Any, change: Callable[[Any], Any]) -> Any:
 
 WRAPPED = Mode("wrapped", lambda x: x, npaccel.asarray)
 PENDING = Mode("pending", lambda x: x.copy(order="K"), lambda x: npaccel.asarray(x).copy(order="K"))
+
+
+def tiering(compiled: bool) -> Literal["eager", "off"]:
+    """Of a case that is compiled or runs block by block; TEST_COMPILED=1 has each compiled."""
+    return "eager" if compiled or "TEST_COMPILED" in os.environ else "off"
+
+
+def one_compiled(cases: Iterable[T]) -> Iterator[T]:
+    """The first of these cases is compiled, the others run block by block.
+
+    For cases that differ in dtype, shape or order: how each is compiled is tested in other places.
+    """
+    for number, case in enumerate(cases):
+        with npaccel.config(tiering=tiering(number == 0)):
+            yield case
 
 
 def run(function: Callable[..., Any], arguments: Sequence[Any]) -> Outcome:

@@ -29,9 +29,9 @@ def numbers(kind: str, size: int, seed: int = 1) -> Array:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds(kind: str) -> None:
-    for size in (66_000, 7001):
+    for size, most in ((66_000, 13), (7001, 257)):  # of many taps NumPy is slow
         x = numbers(kind, size)
-        for taps in TAPS:
+        for taps in (taps for taps in TAPS if taps <= most):
             v = numbers(kind, taps, 2)
             for mode in ("full", "same", "valid"):
                 same(np.convolve, x, v, mode)
@@ -91,7 +91,7 @@ def test_calls() -> None:
         lambda: np.convolve(x, v, "f"),  # type: ignore[call-overload]
         lambda: np.convolve(x.view(Kept), v),
         lambda: np.convolve(np.ma.masked_array(x, x > 1), v),
-        lambda: np.convolve(numbers("d", 30_000), numbers("d", 10_001)),
+        lambda: np.convolve(numbers("d", 10_900), numbers("d", 10_001)),
     ]
     for call in calls:
         same(call)

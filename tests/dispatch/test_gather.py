@@ -12,7 +12,7 @@ import pytest
 import npaccel
 from npaccel import _native
 
-from .differential import DTYPES, WRAPPED, check, shapes
+from .differential import DTYPES, WRAPPED, check, one_compiled, shapes
 
 LINE = np.array([0, 2, 1, 1, -1])
 TABLE = np.array([[0, 1, 2], [-1, -2, 0]])
@@ -58,7 +58,7 @@ def source(dtype: str, order: str = "C") -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("name", KEYS)
 def test_subscripts(name: str) -> None:
-    for order in "CFT":
+    for order in one_compiled("CFT"):
         check(lambda x: (x + x)[KEYS[name]], lambda o=order: (source("d", o),))
         check(lambda x: x[KEYS[name]] * 2, lambda o=order: (source("d", o),))
     check(lambda x: (x + x)[..., 0, 0][KEYS[name]], lambda: (source("d"),))
@@ -71,7 +71,7 @@ def test_every_dtype(dtype: str) -> None:
         first = x[LINE] if x.ndim else x
         return first, x.take(TABLE, mode="wrap"), y[:, LINE], y.take(LINE, 1), y[LINE, LINE]
 
-    for line in shapes(dtype):
+    for line in one_compiled(shapes(dtype)):
         if line.size > 2:
             check(pick, lambda v=line: (v, source(dtype)))
 
@@ -96,7 +96,7 @@ def test_take(mode: Any, axis: Any) -> None:
         return x.take(i, axis, mode=mode), np.take(x, i, axis, mode=mode)
 
     for index in (LINE, TABLE, TABLE.T, np.array([7, -7, 100]), [2, 0], 1, np.array(2), [True]):
-        for order in "CFT":
+        for order in one_compiled("CFT"):
             check(pick, lambda i=index, o=order: (source("d", o), i))
 
 

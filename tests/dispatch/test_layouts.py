@@ -23,7 +23,7 @@ FOLDS: dict[str, Callable[..., Any]] = {
 }
 
 
-COMPILED = ("sum", "max", "std")  # the others differ from them in what is folded
+COMPILED = ("sum",)  # the others differ from it in what is folded
 
 
 @pytest.mark.parametrize("name", FOLDS)

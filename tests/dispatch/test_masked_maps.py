@@ -508,9 +508,23 @@ STEPS = (
 )
 
 
+RANDOM = given(st.lists(st.sampled_from(STEPS), min_size=2, max_size=7), st.integers(0, 3))
+
+
+@pytest.mark.usefixtures("uncompiled")
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(STEPS), min_size=2, max_size=7), st.integers(0, 3))
+@RANDOM
 def test_random_programs(steps: list[str], masks: int) -> None:
+    run_steps(steps, masks)
+
+
+@settings(max_examples=20, deadline=None)
+@RANDOM
+def test_random_programs_compiled(steps: list[str], masks: int) -> None:
+    run_steps(steps, masks)
+
+
+def run_steps(steps: list[str], masks: int) -> None:
     def program(z: Array, c: Array, m: Array) -> Any:
         names = {"np": np, "z": z, "c": c, "m": m, "n": np.roll(m, masks, 1).copy(), "t": c[m]}
         outcome: list[Any] = []

@@ -225,7 +225,9 @@ def test_programs_are_deferred() -> None:
 
 
 @pytest.mark.parametrize("start", range(len(STARTS)))
-def test_every_operation_on_every_start(start: int) -> None:
+def test_every_operation_on_every_start(start: int, request: pytest.FixtureRequest) -> None:
+    if start:  # how the others lie is seen when they are recorded
+        request.getfixturevalue("uncompiled")
     counts = {"unary": UNARY, "binary": BINARY, "view": VIEWS, "read": READS, "write": WRITES}
     for kind, table in counts.items():
         for which in range(len(table)):

@@ -1,14 +1,13 @@
 """Every ufunc on every dtype: values, result types, memory order, errors and warnings.
 
-Each ufunc is compiled for each dtype, for all edge values at once. How operands of several types
-are converted, and orders in memory, are the same for all ufuncs: some are compiled with them, the
-others run block by block.
+Each ufunc is compiled for each dtype, those with long kernels for each dtype of floats, for all
+edge values at once. How operands of several types are converted, and orders in memory, are the same
+for all ufuncs: some are compiled with them, the others run block by block.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import pytest
 
 import npaccel
 
-from .differential import DTYPES, FOREIGN, PENDING, WRAPPED, check, edge_values, shapes
+from .differential import DTYPES, FOREIGN, PENDING, WRAPPED, check, edge_values, shapes, tiering
 
 UFUNCS = {
     function.__name__: function
@@ -52,11 +51,6 @@ FLOATS = "?lefdFD"
 COMPILED = frozenset("negative isnan sqrt sin frexp add less divide divmod".split())  # noqa: SIM905
 
 
-def tiering(name: str) -> str:
-    """Of a test over all ufuncs; as the fixture `uncompiled`."""
-    return "eager" if name in COMPILED or "TEST_COMPILED" in os.environ else "off"
-
-
 def line_of(dtype: str) -> tuple[Any]:
     return (edge_values(dtype),)
 
@@ -75,10 +69,18 @@ def check_all(name: str, cases: Iterable[tuple[Any, ...]], quirks: str | None = 
         check(UFUNCS[name], lambda o=operands: o, ulp=ulp, modes=(PENDING,), quirks=quirks)
 
 
+def check_lines(
+    name: str, lines: Callable[[str], tuple[Any, ...]], dtypes: Iterable[str], quirks: str | None
+) -> None:
+    for dtype in dtypes:
+        with npaccel.config(tiering=tiering(name in EXACT or dtype in FLOATS)):
+            check_all(name, [lines(dtype)], quirks)
+
+
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
-    check_all(name, map(line_of, (*DTYPES, *FOREIGN)))
-    with npaccel.config(tiering=tiering(name)):
+    check_lines(name, line_of, (*DTYPES, *FOREIGN), None)
+    with npaccel.config(tiering=tiering(name in COMPILED)):
         check_all(name, unary_shapes(name))
     for dtype in "?lfdF":
         line = edge_values(dtype)
@@ -128,8 +130,8 @@ def binary_operands(name: str) -> Iterator[tuple[Any, Any]]:
 def test_binary(name: str) -> None:
     # With infinite exponents NumPy's vectorised power raises flags that IEEE 754 does not know.
     quirks = "divide by zero" if name in ("power", "float_power") else None
-    check_all(name, map(lines_of, DTYPES), quirks)
-    with npaccel.config(tiering=tiering(name)):
+    check_lines(name, lines_of, DTYPES, quirks)
+    with npaccel.config(tiering=tiering(name in COMPILED)):
         check_all(name, binary_operands(name), quirks)
     line = edge_values("f")
     check(UFUNCS[name], lambda: (line, line[::-1]), ulp=ulp_of(name), modes=(WRAPPED,))
@@ -212,8 +214,8 @@ def in_place(symbol: str) -> Any:
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"])
 def test_operator_in_place(symbol: str) -> None:
     ulp, run = 4 if symbol == "**" else 0, in_place(symbol)
-    for tiering, others in (("eager", ()), ("off", (2, 0.5, 1j, edge_values("f")))):
-        with npaccel.config(tiering=tiering):
+    for way, others in (("eager", ()), ("off", (2, 0.5, 1j, edge_values("f")))):
+        with npaccel.config(tiering=way):
             for dtype in ("?", "b", "l", "L", "e", "d", "F"):
                 for y in others or (edge_values(dtype)[::-1],):
                     make = lambda d=dtype, y=y: (edge_values(d), y)  # noqa: E731

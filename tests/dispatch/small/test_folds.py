@@ -122,8 +122,21 @@ def layouts(line: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     ]
 
 
-@pytest.mark.parametrize("dtype", (*DTYPES, "O", "g", ">f8", ">i4", "M8[s]"))
+EVERY = (*DTYPES, "O", "g", ">f8", ">i4", "M8[s]")
+
+
+@pytest.mark.parametrize("dtype", EVERY)
 def test_folds(dtype: str) -> None:
+    """Each call of each dtype, on each layout; of the pairs of both every fourth, but for "d"."""
+    first, step = EVERY.index(dtype), 1 if dtype == "d" else 4
+    for number, (label, function) in enumerate(folds()):
+        for operand in layouts(edge_values(dtype))[(first + number) % step :: step]:
+            same(function, operand, (label, operand.shape, operand.strides))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", EVERY)
+def test_all_folds(dtype: str) -> None:
     for (label, function), operand in itertools.product(folds(), layouts(edge_values(dtype))):
         same(function, operand, (label, operand.shape, operand.strides))
 
@@ -163,7 +176,9 @@ def test_signs_and_payloads() -> None:
             line = random.choice(values, n * 4)
             for operand in (line, line.reshape(n, 4), line.reshape(4, n), line[::2]):
                 for label, function in folds():
-                    if "prod" not in label and "multiply" not in label:
+                    # Functions of NumPy's call the methods, but for those without NaNs.
+                    method = not label.startswith("np.") or label.startswith("np.nan")
+                    if method and "prod" not in label and "multiply" not in label:
                         same(function, operand, label)
 
 

@@ -119,8 +119,9 @@ def test_products_of_matrices(dtype: str) -> None:
     for left, right in SHAPES:
         if slow and np.prod(left) > 5000:
             continue
-        for x in forms(left):
-            for y in forms(right):
+        pairs = itertools.product(enumerate(forms(left)), enumerate(forms(right)))
+        for (i, x), (j, y) in pairs:
+            if dtype == "f8" or (i + j) % 3 == 0:  # how they lie is the same for all dtypes
                 for f in (FUNCTIONS[0], np.matmul):
                     jobs.append(functools.partial(whole_of, f, x, y))
     compare(jobs)
