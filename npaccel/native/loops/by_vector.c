@@ -19,11 +19,12 @@ enum order { IN_TURN, SECOND_FIRST, CROSSED, ORDERS };
 /* core: the matrix's steps; the others lie one element behind the other. Compiled by itself for the
  * usual extents. */
 #define BY_VECTOR(name, real, fused)                                                               \
-    __attribute__((always_inline)) static inline void name##_of(                                   \
+    __attribute__((always_inline)) static inline bool name##_of(                                   \
         char *const *args, npy_intp n, npy_intp rows, npy_intp terms, enum order order,            \
         const npy_intp *steps, const npy_intp *core, real zero)                                    \
     {                                                                                              \
         int first = order == SECOND_FIRST, second = !first;                                        \
+        real none = 0;                                                                             \
         for (npy_intp at = 0; at < n; at++) {                                                      \
             const char *a = args[0] + at * steps[0];                                               \
             const real *v = (const real *)(args[1] + at * steps[1]);                               \
@@ -46,26 +47,30 @@ enum order { IN_TURN, SECOND_FIRST, CROSSED, ORDERS };
                 }                                                                                  \
             }                                                                                      \
             UNROLLED(i, rows) {                                                                    \
+                none = fused(sums[i], 0, none);                                                    \
                 out[i] = sums[i] + zero;                                                           \
             }                                                                                      \
         }                                                                                          \
+        return none == 0;                                                                          \
     }                                                                                              \
-    NPA_EACH_PROCESSOR static void name(char *const *args, npy_intp n, npy_intp rows,              \
+    NPA_EACH_PROCESSOR static bool name(char *const *args, npy_intp n, npy_intp rows,              \
                                         npy_intp terms, enum order order, const npy_intp *steps,   \
                                         const npy_intp *core, double zero)                         \
     {                                                                                              \
         bool is3 = rows == 3 && terms == 3, is4 = rows == 4 && terms == 4;                         \
         if (is3 && order == IN_TURN) {                                                             \
-            name##_of(args, n, 3, 3, IN_TURN, steps, core, (real)zero);                            \
-        } else if (is3 && order == SECOND_FIRST) {                                                 \
-            name##_of(args, n, 3, 3, SECOND_FIRST, steps, core, (real)zero);                       \
-        } else if (is4 && order == SECOND_FIRST) {                                                 \
-            name##_of(args, n, 4, 4, SECOND_FIRST, steps, core, (real)zero);                       \
-        } else if (is4 && order == CROSSED) {                                                      \
-            name##_of(args, n, 4, 4, CROSSED, steps, core, (real)zero);                            \
-        } else {                                                                                   \
-            name##_of(args, n, rows, terms, order, steps, core, (real)zero);                       \
+            return name##_of(args, n, 3, 3, IN_TURN, steps, core, (real)zero);                     \
         }                                                                                          \
+        if (is3 && order == SECOND_FIRST) {                                                        \
+            return name##_of(args, n, 3, 3, SECOND_FIRST, steps, core, (real)zero);                \
+        }                                                                                          \
+        if (is4 && order == SECOND_FIRST) {                                                        \
+            return name##_of(args, n, 4, 4, SECOND_FIRST, steps, core, (real)zero);                \
+        }                                                                                          \
+        if (is4 && order == CROSSED) {                                                             \
+            return name##_of(args, n, 4, 4, CROSSED, steps, core, (real)zero);                     \
+        }                                                                                          \
+        return name##_of(args, n, rows, terms, order, steps, core, (real)zero);                    \
     }
 BY_VECTOR(doubles, double, __builtin_fma)
 BY_VECTOR(floats, float, __builtin_fmaf)
@@ -137,11 +142,12 @@ static void fill(int type, void *to, int n, int draw, double sign, uint32_t *sta
     }
 }
 
-static void multiply(const layout *l, char *const *args, npy_intp n, enum order order,
+/* False: not all products are finite, as in products.c. */
+static bool multiply(const layout *l, char *const *args, npy_intp n, enum order order,
                      const npy_intp *steps, const npy_intp *core, double zero)
 {
-    (l->type == NPY_FLOAT ? floats : doubles)(args, n, l->rows, l->terms, order, steps, core,
-                                              zero);
+    return (l->type == NPY_FLOAT ? floats : doubles)(args, n, l->rows, l->terms, order, steps,
+                                                     core, zero);
 }
 
 static bool agrees(const layout *l, npa_ufunc_loop of, enum order order, double zero)
@@ -234,6 +240,5 @@ bool npa_multiply_by_vector(int type, npa_ufunc_loop of, char *const *args, npy_
     char *const own[3] = {args[first], args[!first], args[2]};
     const npy_intp each[3] = {steps[first], steps[!first], steps[2]};
     int how = found - KNOWN;
-    multiply(&l, own, n, (enum order)(how / 2), each, matrix, how % 2 ? 0.0 : -0.0);
-    return true;
+    return multiply(&l, own, n, (enum order)(how / 2), each, matrix, how % 2 ? 0.0 : -0.0);
 }

@@ -15,10 +15,11 @@
 /* `n` products. args, steps: as a ufunc's loop has them. Lanes behind the last column compute it
  * once more. Compiled by itself for the usual extents. */
 #define MULTIPLY(name, real, fused, lanes)                                                         \
-    __attribute__((always_inline)) static inline void name##_of(                                   \
+    __attribute__((always_inline)) static inline bool name##_of(                                   \
         char *const *args, npy_intp n, npy_intp rows, npy_intp terms, npy_intp columns,            \
         const npy_intp *steps, const npy_intp *core, real zero)                                    \
     {                                                                                              \
+        real none[lanes] = {0};                                                                    \
         for (npy_intp at = 0; at < n; at++) {                                                      \
             const char *a = args[0] + at * steps[0], *b = args[1] + at * steps[1];                 \
             char *out = args[2] + at * steps[2];                                                   \
@@ -39,25 +40,33 @@
                         sum[j] = fused(left, right[k][j], sum[j]);                                 \
                     }                                                                              \
                 }                                                                                  \
+                UNROLLED(j, lanes) {                                                               \
+                    none[j] = fused(sum[j], 0, none[j]);                                           \
+                }                                                                                  \
                 UNROLLED(j, columns) {                                                             \
                     *(real *)(out + i * core[4] + j * core[5]) = sum[j] + zero;                    \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
+        bool finite = true;                                                                        \
+        UNROLLED(j, lanes) {                                                                       \
+            finite &= none[j] == 0;                                                                \
+        }                                                                                          \
+        return finite;                                                                             \
     }                                                                                              \
-    NPA_EACH_PROCESSOR static void name(char *const *args, npy_intp n, const npy_intp *extents,    \
+    NPA_EACH_PROCESSOR static bool name(char *const *args, npy_intp n, const npy_intp *extents,    \
                                         const npy_intp *steps, const npy_intp *core, double zero)  \
     {                                                                                              \
         npy_intp rows = extents[0], terms = extents[1], columns = extents[2];                      \
         enum { MOST = lanes < NPA_SMALL_MATRIX ? lanes : NPA_SMALL_MATRIX };                       \
         bool square = rows == columns && terms == columns;                                         \
         if (square && columns == 3) {                                                              \
-            name##_of(args, n, 3, 3, 3, steps, core, (real)zero);                                  \
-        } else if (square && columns == MOST) {                                                    \
-            name##_of(args, n, MOST, MOST, MOST, steps, core, (real)zero);                         \
-        } else {                                                                                   \
-            name##_of(args, n, rows, terms, columns, steps, core, (real)zero);                     \
+            return name##_of(args, n, 3, 3, 3, steps, core, (real)zero);                           \
         }                                                                                          \
+        if (square && columns == MOST) {                                                           \
+            return name##_of(args, n, MOST, MOST, MOST, steps, core, (real)zero);                  \
+        }                                                                                          \
+        return name##_of(args, n, rows, terms, columns, steps, core, (real)zero);                  \
     }
 MULTIPLY(doubles_by_2, double, __builtin_fma, 2)
 MULTIPLY(doubles_by_4, double, __builtin_fma, 4)
@@ -65,17 +74,18 @@ MULTIPLY(doubles_by_8, double, __builtin_fma, 8)
 MULTIPLY(floats_by_4, float, __builtin_fmaf, 4)
 MULTIPLY(floats_by_8, float, __builtin_fmaf, 8)
 
-static void multiply(int type, char *const *args, npy_intp n, const npy_intp *extents,
+/* False: not all products are finite, of which BLAS may make and tell something else where it fills
+ * up its registers by zeros. */
+static bool multiply(int type, char *const *args, npy_intp n, const npy_intp *extents,
                      const npy_intp *steps, const npy_intp *core, double zero)
 {
     npy_intp columns = extents[2];
     if (type == NPY_FLOAT) {
-        (columns <= 4 ? floats_by_4 : floats_by_8)(args, n, extents, steps, core, zero);
-    } else {
-        (columns == 2   ? doubles_by_2
-         : columns <= 4 ? doubles_by_4
-                        : doubles_by_8)(args, n, extents, steps, core, zero);
+        return (columns <= 4 ? floats_by_4 : floats_by_8)(args, n, extents, steps, core, zero);
     }
+    return (columns == 2   ? doubles_by_2
+            : columns <= 4 ? doubles_by_4
+                           : doubles_by_8)(args, n, extents, steps, core, zero);
 }
 
 /* ---------------------------------------------------------------------------------------- proof */
@@ -242,9 +252,9 @@ void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp 
     int found = are_squares(args, n, extents, steps, core)
                     ? OTHER
                     : known(type, layout_of(npa_item_sizes[type], extents, core));
-    if (found == KEEPS_SIGN || found == LOSES_SIGN) {
-        multiply(type, args, n, extents, steps, core, found == KEEPS_SIGN ? -0.0 : 0.0);
-    } else {
+    bool ours = found == KEEPS_SIGN || found == LOSES_SIGN;
+    if (!ours || !multiply(type, args, n, extents, steps, core,
+                           found == KEEPS_SIGN ? -0.0 : 0.0)) {
         call_numpy(type, args, n, extents, steps, core);
     }
 }

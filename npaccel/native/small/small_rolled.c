@@ -61,9 +61,9 @@ static void move_rows(char *to, const char *from, npy_intp blocks, npy_intp rows
 /* The elements of axis i and those behind it, shifted. */
 static void move_axes(PyArrayObject *a, char *to, const char *from, int i, const npy_intp *by)
 {
-    npy_intp n = PyArray_DIM(a, i), step = PyArray_STRIDE(a, i), rest = 0;
+    npy_intp n = PyArray_DIM(a, i), step = PyArray_ITEMSIZE(a), rest = 0;
     for (int k = i + 1; k < PyArray_NDIM(a); k++) {
-        rest += by[k];
+        rest += by[k], step *= PyArray_DIM(a, k);
     }
     if (rest == 0) {
         move_rows(to, from, 1, n, step, by[i]);
@@ -88,8 +88,11 @@ static PyObject *rolled_flat(PyArrayObject *a, npy_intp by)
     }
     move_rows(PyArray_DATA(made), PyArray_DATA(a), 1, size, PyArray_ITEMSIZE(a), by);
     npa_basic_part p = {.ndim = PyArray_NDIM(a), .data = PyArray_DATA(made)};
-    memcpy(p.shape, PyArray_DIMS(a), sizeof *p.shape * (size_t)p.ndim);
-    memcpy(p.strides, PyArray_STRIDES(a), sizeof *p.strides * (size_t)p.ndim);
+    npy_intp step = PyArray_ITEMSIZE(a); /* those of `a` may be others along axes of one element */
+    for (int i = p.ndim - 1; i >= 0; i--) {
+        p.shape[i] = PyArray_DIM(a, i), p.strides[i] = step;
+        step *= p.shape[i];
+    }
     PyObject *view = npa_part_view(made, &p, npa_small_class != NULL);
     Py_DECREF(made);
     return view;

@@ -337,6 +337,7 @@ FUNCTIONS: dict[str, Fold] = {
     "roll tuples": lambda x: [np.roll(x, k, (0, 1)) for k in (2, (1, -1), (0, 3))],
     "roll twice": lambda x: [np.roll(x, k, axis=(1, 1)) for k in (1, (2, 3), (2, -2))],
     "roll a cube": lambda x: [np.roll(np.stack((x, x, x)), 1, k) for k in (0, 1, 2, (2, 0))],
+    "roll one row": lambda x: [np.roll(x[::2, :3][:1], 1, axis) for axis in (None, 0, 1)],
     "roll wrong": lambda x: np.roll(x, 1, axis=2),
     "roll uneven": lambda x: np.roll(x, (1, 2), (0, 1, 1)),
     "roll others": lambda x: (np.roll(x, np.int8(3), 0), np.roll(x, shift=2), np.roll(x, True)),

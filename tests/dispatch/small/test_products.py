@@ -13,6 +13,7 @@ import pytest
 
 import npaccel
 
+from .comparison import Case, all_same
 from .test_parts import seen
 
 FUNCTIONS: tuple[Callable[[Any, Any], Any], ...] = (
@@ -254,3 +255,19 @@ def test_elements_of_fixed_arrays() -> None:
     with npaccel.accelerate(), pytest.raises(ValueError, match="read-only"):
         fixed[1] = 2.0
     assert fixed[1] == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_small_matrices_that_are_not_finite(dtype: str) -> None:
+    """BLAS fills its registers up by zeros, so it may warn where no term of a product does."""
+    rng = np.random.default_rng(7)
+    values = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, 1.0, -2.5], dtype)
+    cases: list[Case] = []
+    for shape in ((2, 2), (3, 3), (4, 4), (6, 6), (5, 3, 3), (50, 4, 4), (300, 3, 3)):
+        for share in (0.1, 0.4, 1.0):
+            x = np.where(rng.random(shape) < share, rng.choice(values, shape), 1.5).astype(dtype)
+            y = np.where(rng.random(shape) < share, rng.choice(values, shape), 0.5).astype(dtype)
+            for a, b in ((x, y), (x, y.swapaxes(-1, -2)), (x, y[..., :1]), (y[..., 0, :], x)):
+                if a.ndim == b.ndim:
+                    cases.append((f"{a.shape} {share}", np.matmul, lambda a=a, b=b: (a, b)))  # type: ignore[misc]
+    all_same(cases)
