@@ -41,18 +41,8 @@ def _calls(a: np.ndarray[Any, Any]) -> list[tuple[str, Call]]:
             (f"take along {key}", lambda key=key: np.take(a, key, axis=-1)),  # type: ignore[misc]
             (f"take clipped {key}", lambda key=key: np.take(a, key, mode="clip")),  # type: ignore[misc]
         ]
-    for times in (
-        0,
-        1,
-        3,
-        65 if a.size < 100 else 20 if a.size < 700 else 2,
-        -1,
-        2.5,
-        True,
-        [1, 2],
-        None,
-        10**20,
-    ):
+    most = 65 if a.size < 100 else 20 if a.size < 700 else 2
+    for times in (0, 1, 3, most, -1, 2.5, True, [1, 2], None, 10**20):
         found.append((f"repeat {times}", lambda times=times: np.repeat(a, times)))  # type: ignore[misc]
         found.append((f"rows {times}", lambda times=times: np.repeat(a, times, axis=0)))  # type: ignore[misc]
     return [(f"{name} of {a.dtype}{a.shape}/{a.strides}", call) for name, call in found]
