@@ -102,9 +102,13 @@ WRAPPED = Mode("wrapped", lambda x: x, npaccel.asarray)
 PENDING = Mode("pending", lambda x: x.copy(order="K"), lambda x: npaccel.asarray(x).copy(order="K"))
 
 
+# `make test-all` has what is left out of other runs: TEST_COMPILED=1.
+THOROUGH = "TEST_COMPILED" in os.environ
+
+
 def tiering(compiled: bool) -> Literal["eager", "off"]:
-    """Of a case that is compiled or runs block by block; TEST_COMPILED=1 has each compiled."""
-    return "eager" if compiled or "TEST_COMPILED" in os.environ else "off"
+    """Of a case that is compiled or runs block by block; in thorough runs each is compiled."""
+    return "eager" if compiled or THOROUGH else "off"
 
 
 def one_compiled(cases: Iterable[T]) -> Iterator[T]:

@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ import npaccel
 from npaccel import _native
 
 Array = np.ndarray[Any, Any]
+ERRORS: tuple[Literal["warn", "raise", "ignore"], ...] = ("warn", "raise", "ignore")
 Call = Callable[[Array], Any]
 pytestmark = [
     pytest.mark.usefixtures("threads"),
@@ -193,12 +194,10 @@ def test_products_of_every_small_extent(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("value", [np.inf, np.nan, -0.0, 1e30, 1e300, 1e-300])
 def test_products_of_special_values(dtype: str, value: float) -> None:
-    if dtype == "f4" and value in (np.inf, 1e300):
-        pytest.skip("OpenBLAS tells of products beside the matrix")
     a, b = np.zeros((30, 3, 3), dtype), matrices((30, 3, 3), dtype)
     a[:, range(3), range(3)] = value
-    for error in ("warn", "raise", "ignore"):
-        with np.errstate(all=error):  # type: ignore[call-overload]
+    for error in ERRORS:
+        with np.errstate(all=error):
             same(lambda: a @ b)
             same(lambda: -b @ a)
             same(lambda: a @ a)
@@ -255,8 +254,8 @@ def test_products_by_vectors_that_have_errors() -> None:
     for value in (np.inf, np.nan, 1e300):
         a = np.abs(matrices((60, 3, 3))) + 1
         a[7, 1, 2] = value
-        for error in ("warn", "raise", "ignore"):
-            with np.errstate(all=error):  # type: ignore[call-overload]
+        for error in ERRORS:
+            with np.errstate(all=error):
                 same(lambda a=a: a @ (a[0, 0] * 1e10))
                 same(lambda a=a: a[0, 0] @ a)
                 same(lambda a=a: a @ a[..., :1])

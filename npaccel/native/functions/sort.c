@@ -12,7 +12,6 @@
 enum {
     DIGIT = 11,
     BUCKETS = 1 << DIGIT,
-    LEAST = 1 << 12,
     SHARED = 1 << 15,
     MOST_CHUNKS = 8,
     TRIED = 1 << 13,
@@ -22,13 +21,8 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
 
 /* --------------------------------------------------------------------------------- one thread */
 
-/* As unsigned numbers of the same order, and back. flip: all bits of negative floats, the sign of
- * others. */
+/* As unsigned numbers of the same order (sort.h), and back. */
 #define KEYS(K, BITS)                                                                              \
-    static inline K key_##K(K x, bool real, K sign)                                                \
-    {                                                                                              \
-        return real && x >> (BITS - 1) ? (K)~x : x ^ sign;                                         \
-    }                                                                                              \
     static inline K value_##K(K k, bool real, K sign)                                              \
     {                                                                                              \
         return real && !(k >> (BITS - 1)) ? (K)~k : k ^ sign;                                      \
@@ -36,7 +30,7 @@ static const size_t KEPT_BYTES = (size_t)64 << 20;
     static void to_keys_##K(K *a, npy_intp n, bool real, K sign)                                   \
     {                                                                                              \
         for (npy_intp i = 0; i < n; i++) {                                                         \
-            a[i] = key_##K(a[i], real, sign);                                                      \
+            a[i] = npa_key_##K(a[i], real, sign);                                                  \
         }                                                                                          \
     }                                                                                              \
     static void to_values_##K(const K *from, K *to, npy_intp n, bool real, K sign)                 \
@@ -350,7 +344,7 @@ PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t
     if (PyArray_NDIM(a) > 1) {
         return npa_sort_parts(what, self, args, n, names);
     }
-    if (PyArray_NDIM(a) != 1 || PyArray_SIZE(a) < LEAST ||
+    if (PyArray_NDIM(a) != 1 || PyArray_SIZE(a) < NPA_LEAST_SORTED ||
         !(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || !PyArray_ISCARRAY(a) ||
         (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) ||
         npa_read_sort(1, args, n, names) < 0) {

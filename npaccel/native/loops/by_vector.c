@@ -4,9 +4,8 @@
  * matrix lies. The orders that were met are written down here; which of them this BLAS has is found
  * when an extent and a layout are first met, and NumPy's loop is taken where it is none of them. */
 #include "loops/loops.h"
+#include "loops/proof.h"
 
-#include <fenv.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { LEAST = 2, MOST = NPA_SHORT_VECTOR, SPAN = MOST - LEAST + 1 };
@@ -28,12 +27,13 @@ enum order { IN_TURN, SECOND_FIRST, CROSSED, ORDERS };
         for (npy_intp at = 0; at < n; at++) {                                                      \
             const char *a = args[0] + at * steps[0];                                               \
             const real *v = (const real *)(args[1] + at * steps[1]);                               \
-            real *out = (real *)(args[2] + at * steps[2]), x[MOST], sums[MOST];                    \
+            real *out = (real *)(args[2] + at * steps[2]), x[MOST];                                \
+            real sums[MOST] = {0};                                                                 \
             UNROLLED(k, terms) {                                                                   \
                 x[k] = v[k];                                                                       \
             }                                                                                      \
             UNROLLED(i, rows) {                                                                    \
-                real row[MOST];                                                                    \
+                real row[MOST] = {0};                                                              \
                 UNROLLED(k, terms) {                                                               \
                     row[k] = *(const real *)(a + i * core[0] + k * core[1]);                       \
                 }                                                                                  \
@@ -109,9 +109,6 @@ static void call_numpy(const layout *l, npa_ufunc_loop of, char *const *args, np
 /* --------------------------------------------------------------------------------------- proof */
 
 enum { STACK = 8, DRAWS = 16 };
-/* What is known of a layout: how, or one of these. */
-enum { UNTRIED, TRYING, OTHER, KNOWN };
-
 static atomic_int known[2][2][2][SPAN][SPAN];
 
 /* By turns usual numbers; tiny ones, whose products vanish; zeros and ones of both signs; and tiny
@@ -172,34 +169,31 @@ static bool agrees(const layout *l, npa_ufunc_loop of, enum order order, double 
     return true;
 }
 
+typedef struct {
+    const layout *l;
+    npa_ufunc_loop of;
+} question;
+
 /* BLAS may add a sum to 0, so that -0.0 loses its sign, or store it as it is. */
-static int prove(const layout *l, npa_ufunc_loop of)
+static int prove(const void *what)
 {
-    fenv_t flags;
-    int found = OTHER;
-    feholdexcept(&flags);
-    for (int how = 0; how < 2 * ORDERS && found == OTHER; how++) {
+    const question *q = what;
+    for (int how = 0; how < 2 * ORDERS; how++) {
         enum order order = (enum order)(how / 2);
-        if ((order != CROSSED || l->terms == MOST) &&
-            agrees(l, of, order, how % 2 ? 0.0 : -0.0)) {
-            found = KNOWN + how;
+        if ((order != CROSSED || q->l->terms == MOST) &&
+            agrees(q->l, q->of, order, how % 2 ? 0.0 : -0.0)) {
+            return NPA_PROVED + how;
         }
     }
-    fesetenv(&flags);
-    return found;
+    return NPA_OTHER;
 }
 
-/* While one thread finds out, others know nothing. */
 static int find(const layout *l, npa_ufunc_loop of)
 {
+    const question q = {l, of};
     atomic_int *place = &known[l->type == NPY_FLOAT][l->vector_first][l->turned][l->rows - LEAST]
                               [l->terms - LEAST];
-    int found = atomic_load_explicit(place, memory_order_acquire);
-    if (found == UNTRIED && atomic_compare_exchange_strong(place, &found, TRYING)) {
-        found = prove(l, of);
-        atomic_store_explicit(place, found, memory_order_release);
-    }
-    return found;
+    return npa_proved(place, prove, &q);
 }
 
 /* ------------------------------------------------------------------------------------- products */
@@ -224,7 +218,7 @@ bool npa_by_vector_known(int type, npa_ufunc_loop of, const npy_intp *extents, c
 {
     layout l;
     npy_intp matrix[2];
-    return read_layout(&l, type, extents, core, matrix) && find(&l, of) >= KNOWN;
+    return read_layout(&l, type, extents, core, matrix) && find(&l, of) >= NPA_PROVED;
 }
 
 bool npa_multiply_by_vector(int type, npa_ufunc_loop of, char *const *args, npy_intp n,
@@ -232,13 +226,13 @@ bool npa_multiply_by_vector(int type, npa_ufunc_loop of, char *const *args, npy_
 {
     layout l;
     npy_intp matrix[2];
-    int found = read_layout(&l, type, extents, core, matrix) ? find(&l, of) : OTHER;
-    if (found < KNOWN) {
+    int found = read_layout(&l, type, extents, core, matrix) ? find(&l, of) : NPA_OTHER;
+    if (found < NPA_PROVED) {
         return false;
     }
     bool first = l.vector_first;
     char *const own[3] = {args[first], args[!first], args[2]};
     const npy_intp each[3] = {steps[first], steps[!first], steps[2]};
-    int how = found - KNOWN;
+    int how = found - NPA_PROVED;
     return multiply(&l, own, n, (enum order)(how / 2), each, matrix, how % 2 ? 0.0 : -0.0);
 }

@@ -6,10 +6,9 @@
  * (numbers that are not finite, or so large or small that a product may be, or a pivot of zero) is
  * left to NumPy's loop. */
 #include "loops/loops.h"
+#include "loops/proof.h"
 
-#include <fenv.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { LEAST = 2, MOST = 4 };
@@ -103,7 +102,6 @@ NPA_EACH_PROCESSOR static npy_intp determine_all(char *const *args, npy_intp fir
 
 /* --------------------------------------------------------------------------------------- proof */
 
-enum { UNTRIED, TRYING, OURS, OTHER };
 enum { MATRICES = 128 };
 
 static atomic_int known[MOST + 1];
@@ -117,29 +115,33 @@ static void call_numpy(npa_ufunc_loop of, char *const *args, npy_intp n, int m,
 }
 
 /* Random numbers; and whole ones of few sizes, so that pivots may be one as well as another. */
-static int prove(npa_ufunc_loop of, int m)
+typedef struct {
+    npa_ufunc_loop of;
+    int m;
+} question;
+
+static int prove(const void *what)
 {
+    const question *q = what;
+    int m = q->m;
     double a[MATRICES * MOST * MOST], ours[MATRICES] = {0}, numpys[MATRICES] = {0};
     const npy_intp size = sizeof(double), steps[2] = {m * m * size, size};
     const npy_intp core[2] = {m * size, size};
     char *const mine[2] = {(char *)a, (char *)ours}, *const other[2] = {(char *)a, (char *)numpys};
     uint32_t state = 1;
-    fenv_t flags;
     for (int i = 0; i < MATRICES * m * m; i++) {
         state = state * 1664525u + 1013904223u;
         double usual = (double)state / 4294967296.0 - 0.4;
         a[i] = i < MATRICES / 2 * m * m ? usual : (double)(state >> 29) - 3.0;
     }
-    feholdexcept(&flags);
-    call_numpy(of, other, MATRICES, m, steps, core);
+    call_numpy(q->of, other, MATRICES, m, steps, core);
     for (npy_intp i = 0; i < MATRICES; i++) {
         i = determine_all(mine, i, MATRICES, m, steps, core);
         if (i < MATRICES) { /* singular */
             ours[i] = numpys[i];
         }
     }
-    fesetenv(&flags);
-    return memcmp(ours, numpys, sizeof ours) == 0 ? OURS : OTHER;
+    return memcmp(ours, numpys, sizeof ours) == 0 ? NPA_PROVED : NPA_OTHER;
 }
 
 bool npa_small_determinant(npa_ufunc_loop of, npy_intp m)
@@ -147,12 +149,8 @@ bool npa_small_determinant(npa_ufunc_loop of, npy_intp m)
     if (m < LEAST || m > MOST || !npa_cpu_fuses()) {
         return false;
     }
-    int found = atomic_load_explicit(&known[m], memory_order_acquire);
-    if (found == UNTRIED && atomic_compare_exchange_strong(&known[m], &found, TRYING)) {
-        found = prove(of, (int)m);
-        atomic_store_explicit(&known[m], found, memory_order_release);
-    }
-    return found == OURS;
+    const question q = {of, (int)m};
+    return npa_proved(&known[m], prove, &q) == NPA_PROVED;
 }
 
 void npa_determine_small(npa_ufunc_loop of, char *const *args, npy_intp n, npy_intp m,

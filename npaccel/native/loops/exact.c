@@ -1,13 +1,11 @@
 /* exact.c: loops of `sin`, `cos` and `hypot` of doubles that have the bits and flags of NumPy's,
  * where that is proved. See Note [Exact loops] at the end. */
 #include "loops/loops.h"
+#include "loops/proof.h"
 
-#include <fenv.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { BLOCK = NPA_LANES_BLOCK, LEAST = 4, NIN = 2 };
-enum { UNTRIED, TRYING, SAME, OTHER };
 enum { BLOCKS_TRIED = 128, SEEN = BLOCKS_TRIED * BLOCK }; /* of a proof; before there is one */
 
 typedef struct {
@@ -77,7 +75,7 @@ static void run_block(const exact_loop *l, char *const *args, const npy_intp *st
 static void set_level(exact_loop *l, const char *level)
 {
     l->lanes = npa_lanes(l->which, level);
-    atomic_store(&l->state, l->lanes != NULL ? UNTRIED : OTHER);
+    atomic_store(&l->state, l->lanes != NULL ? NPA_UNTRIED : NPA_OTHER);
 }
 
 /* ---------------------------------------------------------------------------------------- proof */
@@ -151,8 +149,9 @@ static bool agrees(const exact_loop *l, double (*x)[BLOCK], npy_intp n, npy_intp
     return memcmp(ours, numpys, sizeof ours) == 0;
 }
 
-static bool prove(const exact_loop *l)
+static int prove(const void *what)
 {
+    const exact_loop *l = what;
     enum { TOLD = sizeof telling / sizeof *telling };
     double x[NIN][BLOCK] = {{0}};
     uint64_t state = 1;
@@ -167,30 +166,18 @@ static bool prove(const exact_loop *l)
         same = agrees(l, x, BLOCK, 1) && agrees(l, x, 1 + b % 8, 1) &&
                (b % 8 != 0 || agrees(l, x, BLOCK / 2, 2));
     }
-    return same;
-}
-
-/* Once */
-static void settle(exact_loop *l)
-{
-    int untried = UNTRIED;
-    fenv_t flags;
-    if (atomic_compare_exchange_strong(&l->state, &untried, TRYING)) {
-        feholdexcept(&flags);
-        bool same = prove(l);
-        fesetenv(&flags);
-        atomic_store_explicit(&l->state, same ? SAME : OTHER, memory_order_release);
-    }
+    return same ? NPA_PROVED : NPA_OTHER;
 }
 
 /* Whether it has NumPy's bits here; asked where n elements are to be computed. */
 static inline bool is_same(exact_loop *l, npy_intp n)
 {
-    if (atomic_load_explicit(&l->state, memory_order_acquire) == UNTRIED &&
+    int found = atomic_load_explicit(&l->state, memory_order_acquire);
+    if (found == NPA_UNTRIED &&
         atomic_fetch_add_explicit(&l->seen, n, memory_order_relaxed) >= SEEN) {
-        settle(l);
+        found = npa_proved(&l->state, prove, l);
     }
-    return atomic_load_explicit(&l->state, memory_order_acquire) == SAME;
+    return found == NPA_PROVED;
 }
 
 static void run(char **args, const npy_intp *count, const npy_intp *steps, void *data)
@@ -262,8 +249,8 @@ PyObject *npa_exact_loops_py(PyObject *self, PyObject *args)
         if (level != NULL) {
             set_level(l, level);
         }
-        settle(l);
-        PyObject *same = l->lanes == NULL ? Py_None : atomic_load(&l->state) == SAME ? Py_True
+        npa_proved(&l->state, prove, l);
+        PyObject *same = l->lanes == NULL ? Py_None : atomic_load(&l->state) == NPA_PROVED ? Py_True
                                                                                        : Py_False;
         if (u == NULL || PyDict_SetItemString(found, l->name, same) < 0) {
             Py_CLEAR(found);

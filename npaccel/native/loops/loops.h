@@ -190,7 +190,7 @@ bool npa_is_by_vector(const npy_intp *extents);
 /* Whether it is known how BLAS adds for matrices and vectors that lie so. */
 bool npa_by_vector_known(int type, npa_ufunc_loop of, const npy_intp *extents,
                          const npy_intp *core);
-/* False: it is not known. */
+/* False: it is not known, or not all products are finite. */
 bool npa_multiply_by_vector(int type, npa_ufunc_loop of, char *const *args, npy_intp n,
                             const npy_intp *extents, const npy_intp *steps, const npy_intp *core);
 

@@ -5,9 +5,8 @@
  * loop is taken where the processor has no such instruction, and from seven terms on, which BLAS
  * may take in other orders, and as fast. */
 #include "loops/loops.h"
+#include "loops/proof.h"
 
-#include <fenv.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define UNROLLED(i, count) _Pragma("GCC unroll 8") for (npy_intp i = 0; i < count; i++)
@@ -95,7 +94,7 @@ enum { PLAIN, TURNED, SCATTERED, WAYS };
 enum { LAYOUTS = WAYS * WAYS * WAYS }; /* of two operands and a result */
 /* What is known of a layout. BLAS has other functions for some of them, which add a sum to 0 or
  * keep it: so -0.0 keeps its sign where all terms vanish, or loses it. */
-enum { UNTRIED, TRYING, KEEPS_SIGN, LOSES_SIGN, OTHER };
+enum { KEEPS_SIGN = NPA_PROVED, LOSES_SIGN };
 enum { NUMBERS = NPA_SMALL_MATRIX * NPA_SMALL_MATRIX * 2 }; /* of a scattered matrix */
 
 typedef struct {
@@ -184,33 +183,27 @@ static bool agree(int type, int layout, double zero)
     return true;
 }
 
-static int prove(int type, int layout)
+typedef struct { int type, layout; } question;
+
+static int prove(const void *what)
 {
-    fenv_t flags;
-    feholdexcept(&flags);
-    int found = agree(type, layout, -0.0)  ? KEEPS_SIGN
-                : agree(type, layout, 0.0) ? LOSES_SIGN
-                                           : OTHER;
-    fesetenv(&flags);
-    return found;
+    const question *q = what;
+    return agree(q->type, q->layout, -0.0)  ? KEEPS_SIGN
+           : agree(q->type, q->layout, 0.0) ? LOSES_SIGN
+                                            : NPA_OTHER;
 }
 
-/* What is known of a layout; while one thread finds out, others know nothing. */
 static int known(int type, int layout)
 {
-    atomic_int *of = &find_multiplier(type)->layouts[layout];
-    int found = atomic_load_explicit(of, memory_order_acquire);
-    if (found == UNTRIED && atomic_compare_exchange_strong(of, &found, TRYING)) {
-        found = prove(type, layout);
-        atomic_store_explicit(of, found, memory_order_release);
-    }
-    return found;
+    const question q = {type, layout};
+    return npa_proved(&find_multiplier(type)->layouts[layout], prove, &q);
 }
 
 bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents)
 {
-    for (int i = 0; i < 3; i++) {
-        if (!npa_is_by_vector(extents) && (extents[i] < 2 || extents[i] > NPA_SMALL_MATRIX)) {
+    bool by_vector = npa_is_by_vector(extents);
+    for (int i = 0; !by_vector && i < 3; i++) {
+        if (extents[i] < 2 || extents[i] > NPA_SMALL_MATRIX) {
             return false;
         }
     }
@@ -250,11 +243,10 @@ void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp 
         return;
     }
     int found = are_squares(args, n, extents, steps, core)
-                    ? OTHER
+                    ? NPA_OTHER
                     : known(type, layout_of(npa_item_sizes[type], extents, core));
-    bool ours = found == KEEPS_SIGN || found == LOSES_SIGN;
-    if (!ours || !multiply(type, args, n, extents, steps, core,
-                           found == KEEPS_SIGN ? -0.0 : 0.0)) {
+    double zero = found == KEEPS_SIGN ? -0.0 : 0.0;
+    if (found < NPA_PROVED || !multiply(type, args, n, extents, steps, core, zero)) {
         call_numpy(type, args, n, extents, steps, core);
     }
 }

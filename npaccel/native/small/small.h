@@ -80,6 +80,9 @@ bool npa_small_axis(PyObject *value, int ndim, int *axis); /* false: an error, o
 bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
                     int most, PyObject **given);
 
+/* From so many numbers on sorting is worth more than NumPy's loop: sort.c, order.c */
+enum { NPA_LEAST_SORTED = 1 << 12 };
+
 /* ------------------------------------------------------------------------------- small_rolled.c */
 
 /* *sum + shift, an int, modulo a length that is not 0; false: it is none, or too large */

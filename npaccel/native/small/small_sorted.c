@@ -4,8 +4,8 @@
 #include "small/functions.h"
 #include "small/ways.h"
 
-/* Elements; more are sorted by sort.c, or take so long that NumPy's code around it is little. */
-enum { MOST = (1 << 12) - 1, MOST_TIMES = 64 };
+/* Elements; of more, what NumPy's code around it takes is little. */
+enum { MOST = NPA_LEAST_SORTED - 1, MOST_TIMES = 64 };
 
 static bool is_few(PyObject *o)
 {
