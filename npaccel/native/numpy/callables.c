@@ -139,7 +139,10 @@ static PyObject *take_it(const call *c)
 static PyObject *take(const call *c)
 {
     int before = npa_now(NPA_RECORDING);
+    PyArrayObject *used = c->t->action == REDUCED && c->n > 0
+                              ? npa_begin_last_use(c->args, c->self) : npa_last_use;
     PyObject *result = c->t->taker != NULL ? take_it(c) : counted(c, c->t->reason);
+    npa_last_use = used;
     npa_now(before);
     return result;
 }
@@ -547,6 +550,16 @@ static PyObject *call_whole(const whole *w, PyObject *self, PyObject *const *arg
     return npa_adopted_each(result);
 }
 
+/* What looks at an array's values once, to fold them. */
+static PyObject *fold_whole(const whole *w, PyObject *self, PyObject *const *args, size_t nargs,
+                            PyObject *names)
+{
+    PyArrayObject *before = npa_begin_last_use(args, self);
+    PyObject *result = w->original(self, args, nargs, names);
+    npa_last_use = before;
+    return result;
+}
+
 static PyObject *whole_call(const whole *w, PyObject *self, PyObject *const *args, size_t nargs,
                             PyObject *names)
 {
@@ -561,7 +574,9 @@ static PyObject *whole_call(const whole *w, PyObject *self, PyObject *const *arg
     /* What it makes on the way of narrow numbers may be large, and is read at once. */
     bool wide = !enough && npa_any_wide(args, all);
     if (w->small_only || npa_suspended || !(enough || wide) || !npa_in_block()) {
-        return w->original(self, args, nargs, names);
+        return n > 0 && enough && npa_small_folds_once(w->small)
+                   ? fold_whole(w, self, args, nargs, names)
+                   : w->original(self, args, nargs, names);
     }
     if (records(w, args, all) && (enough || !w->waits) &&
         record_whole(w, made, args, n, names, &result)) {

@@ -184,6 +184,7 @@ static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool kee
     int status = npa_record_reduce(rule, a, axes, keepdims, NULL, NULL, NULL, result);
     if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) {
         PyArrayObject *made = (PyArrayObject *)*result;
+        npa_end_last_use(a);
         PyObject *view = npa_touch(made, false) == 0 ? npa_exact_view(made) : NULL;
         Py_DECREF(made);
         *result = view != NULL ? PyArray_Return((PyArrayObject *)view) : NULL;

@@ -70,6 +70,16 @@ int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject 
 int npa_folds_init(void);
 enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
+/* -------------------------------------------------------------------------------- temporaries.c */
+
+/* The array that dies with the call at hand, which needs its values once; or NULL. */
+extern NPA_PER_THREAD PyArrayObject *npa_last_use;
+/* It is the array at this place of a call's arguments, if that is one: what it was before, to be
+ * put back. called: the function, the method, or the ufunc whose method it is. */
+PyArrayObject *npa_begin_last_use(PyObject *const *slot, PyObject *called);
+/* What needs it is recorded: if it is this one, it dies now. */
+void npa_end_last_use(PyArrayObject *a);
+
 /* ------------------------------------------------------------------------------------- direct.c */
 
 /* The bytes of the largest array, of whatever class. */

@@ -67,6 +67,8 @@ typedef struct npa_small_function npa_small_function;
 int npa_small_init(void);
 /* Of a function, or "ndarray.method"; or NULL */
 const npa_small_function *npa_small_find(PyObject *name);
+/* Whether NumPy's code for it reads its array's values once, by a ufunc's reduce */
+bool npa_small_folds_once(const npa_small_function *f);
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names);
 /* The same where bits do not hang on who computes it, of arrays of ours too, as are results. */

@@ -353,6 +353,11 @@ const npa_small_function *npa_small_find(PyObject *name)
     return NULL;
 }
 
+bool npa_small_folds_once(const npa_small_function *f)
+{
+    return f != NULL && f->run == run_fold && f->what != NPA_VAR && f->what != NPA_STD;
+}
+
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names)
 {

@@ -319,6 +319,24 @@ static void give_memory(PyArrayObject *a, size_t bytes)
     PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)PyArray_DATA(a), bytes);
 }
 
+/* The array ends before its header does, which has no elements then. False: others see its memory,
+ * or nothing is pending on it. */
+bool npa_give_memory_back(PyArrayObject *a)
+{
+    static max_align_t nothing;
+    PyArrayObject_fields *f = (PyArrayObject_fields *)a;
+    if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || f->mem_handler != mem_handler ||
+        f->weakreflist != NULL || PyArray_NDIM(a) == 0 || !npa_is_pending(a)) {
+        return false;
+    }
+    PyTraceMalloc_Untrack(TRACE_DOMAIN, (uintptr_t)f->data);
+    handler_free(NULL, f->data, (size_t)PyArray_NBYTES(a));
+    PyArray_CLEARFLAGS(a, NPY_ARRAY_OWNDATA);
+    Py_CLEAR(f->mem_handler);
+    f->data = (char *)&nothing, f->dimensions[0] = 0;
+    return true;
+}
+
 /* A new Array over a range without content. NULL without error set: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides)

@@ -1,0 +1,230 @@
+"""Temporaries that a call reads last, `((a - b)**2).mean()`: not stored, unless somebody holds them."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import operator
+import re
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+Array = np.ndarray[Any, Any]
+SIZE = 40_000
+FOLDS = ("all", "any", "max", "mean", "min", "prod", "sum")
+TYPES = ("?", "i1", "u2", "i8", "f2", "f4", "f8", "c8", "c16")
+borrows = sys.version_info >= (3, 14)  # the interpreter's stack holds no references of its own
+
+
+
+@pytest.fixture(autouse=True)
+def recorded() -> Iterator[None]:
+    with npaccel.config(tiering="eager", backend="llvm"), npaccel.accelerate():
+        yield
+
+
+def numbers(dtype: str = "f8") -> Array:
+    made = (np.arange(SIZE) % 7 + 1).astype(dtype)
+    npaccel.evaluate(made)
+    return made
+
+
+def fused_away() -> int:
+    """How many arrays the last run did not store."""
+    found = re.search(r"(\d+) temporary arrays? fused away", str(npaccel.explain()))
+    return int(found[1]) if found else 0
+
+
+def same(result: Any, expected: Any) -> None:
+    assert type(result) is type(expected)
+    assert result == expected or (result != result and expected != expected)
+
+
+def outside(call: Callable[[], Any]) -> Any:
+    with npaccel.backend("numpy"):
+        return call()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", FOLDS)
+def test_a_temporary_is_folded(name: str, dtype: str) -> None:
+    a, b = numbers(dtype), numbers(dtype)[::-1].copy()
+    function = getattr(np, name)
+
+    def method() -> Any:
+        return getattr(np.multiply(a, b), name)()
+
+    def of_numpy() -> Any:
+        return function(np.multiply(a, b))
+
+    def with_words() -> Any:
+        return function(np.multiply(a, b), axis=None, keepdims=False)
+
+    with np.errstate(all="ignore"):
+        for call in (method, of_numpy, with_words):
+            result, expected = call(), np.multiply(np.asarray(a), np.asarray(b))
+            same(result, function(expected))
+
+
+@pytest.mark.skipif(borrows, reason="Python 3.14's stack borrows references")
+@pytest.mark.parametrize("name", FOLDS)
+def test_what_only_the_stack_holds_is_not_stored(name: str) -> None:
+    a = numbers("i8" if name == "prod" else "f8")  # products of floats are NumPy's
+    two, half = (2, 3) if name == "prod" else (2.0, 0.5)
+    code = {
+        "method": f"lambda: ((a - two) * half).{name}()",
+        "words": f"lambda: ((a - two) * half).{name}(axis=None)",
+        "function": f"lambda: np.{name}((a - two) * half)",
+        "function with words": f"lambda: np.{name}((a - two) * half, axis=None)",
+    }
+    for way, text in code.items():
+        eval(text, {"a": a, "np": np, "two": two, "half": half})()
+        assert fused_away() == 2, way
+
+
+@pytest.mark.skipif(borrows, reason="Python 3.14's stack borrows references")
+def test_a_ufuncs_reduce() -> None:
+    a = numbers()
+    same(np.maximum.reduce((a - 2.0) * 0.5), np.float64(2.5))
+    assert fused_away() == 2
+    reduce = np.add.reduce
+    same(reduce((a - 2.0) * 0.5), outside(lambda: np.add.reduce((a - 2.0) * 0.5)))
+
+
+@pytest.mark.skipif(borrows, reason="Python 3.14's stack borrows references")
+def test_wrapped_arrays_outside_a_block() -> None:
+    with npaccel.backend("llvm"):
+        a = npaccel.asarray(numbers())
+        same(((a - 2.0) * 0.5).max(), np.float64(2.5))
+    assert fused_away() == 2
+
+
+def test_what_a_name_holds_stays() -> None:
+    a = numbers()
+    b = (a - 2.0) * 0.5
+    same(b.max(), np.float64(2.5))
+    assert b[5] == 2.0
+    same((c := (a - 2.0) * 0.25).max(), np.float64(1.25))
+    assert c[5] == 1.0
+
+
+def test_a_bound_method_holds_its_array() -> None:
+    a = numbers()
+    expected = float(((np.asarray(a) - 2.0) * 0.5).sum())
+    method = ((a - 2.0) * 0.5).sum
+    partial, words = functools.partial(method), functools.partial(method, axis=None)
+    assert [method(), partial(), words(), method()] == [expected] * 4
+    assert list(map(lambda f: f(), [method, partial, words])) == [expected] * 3
+    other = functools.partial(((a - 2.0) * 0.5).sum)
+    assert [other(), other()] == [expected] * 2
+    assert getattr((a - 2.0) * 0.5, "sum")() == expected  # noqa: B009
+
+
+def test_c_code_holds_what_it_passes_on() -> None:
+    a = numbers()
+    expected = float(((np.asarray(a) - 2.0) * 0.5).sum())
+    assert list(map(np.ndarray.sum, [(a - 2.0) * 0.5])) == [expected]
+    assert list(map(np.sum, ((a - 2.0) * 0.5 for _ in range(2)))) == [expected] * 2
+    assert operator.methodcaller("sum")((a - 2.0) * 0.5) == expected
+    assert functools.partial(np.sum)((a - 2.0) * 0.5) == expected
+    assert np.sum(*[(a - 2.0) * 0.5]) == expected
+    assert np.ndarray.sum((a - 2.0) * 0.5) == expected
+    assert functools.reduce(lambda s, x: s + x.sum(), [(a - 2.0) * 0.5], 0.0) == expected
+
+
+def test_generators_and_coroutines() -> None:
+    a = numbers()
+    expected = float(((np.asarray(a) - 2.0) * 0.5).sum())
+
+    def rounds() -> Iterator[float]:
+        for _ in range(3):
+            yield float(((a - 2.0) * 0.5).sum())
+
+    async def one() -> float:
+        return float(((a - 2.0) * 0.5).sum())
+
+    assert list(rounds()) == [expected] * 3
+    with pytest.raises(StopIteration) as stopped:
+        one().send(None)
+    assert stopped.value.value == expected
+
+
+def test_views_and_weak_references_of_it_live_on() -> None:
+    a = numbers()
+    kept: list[Any] = []
+
+    def keep(array: Array) -> Array:
+        kept.append(array[3:9])
+        return array
+
+    def refer(array: Array) -> Array:
+        kept.append(weakref.ref(array))
+        return array
+
+    same(keep((a - 2.0) * 0.5).max(), np.float64(2.5))
+    assert kept.pop().tolist() == [1.0, 1.5, 2.0, 2.5, -0.5, 0.0]
+    same(refer((a - 2.0) * 0.5).max(), np.float64(2.5))
+    gc.collect()
+    assert kept.pop()() is None
+
+
+def test_a_view_is_folded_and_its_array_stays() -> None:
+    a = numbers()
+    b = (a - 2.0) * 0.5
+    same(b[::2].max(), np.float64(2.5))
+    same(b.reshape(200, 200).T.max(), np.float64(2.5))
+    assert b[5] == 2.0
+
+
+def test_results_along_an_axis() -> None:
+    a = numbers().reshape(200, 200)
+    expected = ((np.asarray(a) - 2.0) * 0.5).max(axis=1)
+    assert ((a - 2.0) * 0.5).max(axis=1).tolist() == expected.tolist()
+    assert np.max((a - 2.0) * 0.5, axis=1, keepdims=True).ravel().tolist() == expected.tolist()
+
+
+def test_what_raises_leaves_no_trace() -> None:
+    a = numbers()
+    for bad in ("((a - 2.0) * 0.5).sum(axis=3)", "((a - 2.0) * 0.5).max(initial='a')"):
+        with pytest.raises((np.exceptions.AxisError, TypeError, ValueError)) as ours:
+            eval(bad)
+        with pytest.raises(type(ours.value)) as numpys:
+            eval(bad, {"a": np.asarray(a)})
+        assert str(ours.value) == str(numpys.value)
+    assert ((a - 2.0) * 0.5).sum() == outside(lambda: ((a - 2.0) * 0.5).sum())
+
+
+def test_warnings_of_what_is_not_stored() -> None:
+    a = numbers() - 1.0
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide") as told:
+        result = (1.0 / a).max()
+    assert result == np.inf
+    assert [w.filename for w in told] == [__file__]
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        (1.0 / a).max()
+
+
+@pytest.mark.parametrize("where", ["trace", "profile"])
+def test_a_tracer_sees_nothing_of_it(where: str) -> None:
+    a = numbers()
+    seen: list[Any] = []
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        seen.append(argument)
+        return trace
+
+    watch = getattr(sys, f"set{where}")
+    before = getattr(sys, f"get{where}")()
+    watch(trace)
+    try:
+        result = ((a - 2.0) * 0.5).max()
+    finally:
+        watch(before)
+    same(result, np.float64(2.5))
