@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import resource
+import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -213,3 +214,66 @@ def test_a_shape_s_own_code_runs_once_and_its_error_comes_out(monkeypatch) -> No
         with pytest.raises(LookupError, match="mine"):
             np.ones((2, wrong))
     assert made.shape == (100_000,) and (extent.calls, wrong.calls) == (1, 1)
+
+
+LIKE_TYPES = {
+    "none": None,
+    "dtype": np.dtype("f4"),
+    "name": "f4",
+    "swapped": np.dtype(">f8"),
+    "class": float,
+}
+LIKE_SHAPES: dict[str, Any] = {
+    "none": None,
+    "two": (3, 7),
+    "list": [3, 7],
+    "numpy's": (np.int64(5), np.uint8(4)),
+    "empty": (0, 5),
+    "no axes": (),
+    "number": 30,
+    "negative": (np.intp(3), -4),
+    "truth": (True, 2),
+    "fraction": (2.0, 3),
+    "too large": (2**62, 2**62),
+    "larger": (2**70, 2),
+}
+
+
+def looks(array: Any) -> tuple[Any, ...]:
+    return array.shape, array.strides, array.dtype, array.flags.owndata, array.flags.forc
+
+
+@pytest.mark.parametrize("shape", LIKE_SHAPES)
+@pytest.mark.parametrize("dtype", LIKE_TYPES)
+def test_empty_like(dtype: str, shape: str) -> None:
+    words: dict[str, Any] = {"dtype": LIKE_TYPES[dtype], "shape": LIKE_SHAPES[shape]}
+    given: tuple[dict[str, Any], ...] = (words, {**words, "order": "F"}, {**words, "subok": False})
+    for prototype in (SOURCE, SOURCE.T, SOURCE[::2], np.asfortranarray(SOURCE[:, ::2]), SOURCE[:0]):
+
+        def made(words: dict[str, Any], prototype: Any = prototype) -> Any:
+            try:
+                return looks(np.empty_like(prototype, **words))
+            except (TypeError, ValueError, OverflowError, MemoryError) as error:
+                return type(error), str(error)
+
+        expected = [made(one) for one in given]
+        with npaccel.accelerate():
+            assert [made(one) for one in given] == expected
+
+
+def test_empty_like_is_made_without_python() -> None:
+    called: list[str] = []
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_qualname)
+
+    with npaccel.accelerate():
+        prototype = np.ones((300, 300)) + 1.0
+        sys.setprofile(profile)
+        made = np.empty_like(prototype, dtype=np.dtype("c16"), shape=(200, 300))
+        sys.setprofile(None)
+        assert isinstance(made, _native.ArrayBase)
+        made[...] = 2.0
+        assert made.sum() == 120_000.0
+    assert set(called) <= {"empty_like"}  # NumPy's, which says what may have a say

@@ -107,6 +107,10 @@ size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n);
 
 npa_recorder npa_record_where;
 
+/* --------------------------------------------------------------------------------- empty_like.c */
+
+npa_recorder npa_record_empty_like; /* not recorded, but made */
+
 /* ---------------------------------------------------------------------------------------- pad.c */
 
 npa_recorder npa_record_pad;

@@ -240,6 +240,7 @@ static void find_recorder(whole *w)
                  {"tile", npa_record_tile, .waits = true, .repeats = true},
                  {"concatenate", npa_record_concatenate, .waits = true, .idle = true},
                  {"where", npa_record_where, .waits = true},
+                 {"empty_like", npa_record_empty_like, .waits = true},
                  {"histogram", npa_histogram, .waits = false}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (PyUnicode_CompareWithASCIIString(w->name, known[i].name) == 0) {

@@ -1,0 +1,76 @@
+/* empty_like.c: empty_like(a, dtype=..., shape=...) in memory of ours, without Python in the usual
+ * case. NumPy's code around transforms calls it once per axis. */
+#include "functions/functions.h"
+
+#include <string.h>
+
+/* Sizes that are given as integers, none of them 0. -1: another way. */
+static int read_shape(PyObject *shape, npy_intp *dims)
+{
+    Py_ssize_t n = PyTuple_CheckExact(shape) ? PyTuple_GET_SIZE(shape) : -1;
+    if (n < 0 || n > NPA_MAX_DIMS) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *size = PyTuple_GET_ITEM(shape, i);
+        bool whole = PyLong_CheckExact(size) || PyArray_IsScalar(size, Integer);
+        dims[i] = whole ? PyNumber_AsSsize_t(size, NULL) : -1; /* cut off where it is too large */
+        if (dims[i] <= 0) {
+            return -1;
+        }
+    }
+    return (int)n;
+}
+
+/* As many bytes as deferring is worth, and as there can be. */
+static bool is_of_a_size(const PyArray_Descr *d, int ndim, const npy_intp *dims)
+{
+    npy_intp bytes = PyDataType_ELSIZE(d);
+    for (int i = 0; i < ndim; i++) {
+        if (__builtin_mul_overflow(bytes, dims[i], &bytes)) {
+            return false;
+        }
+    }
+    return (size_t)bytes >= npa_threshold_here();
+}
+
+/* In C order. */
+static PyObject *new_of_shape(PyArray_Descr *d, PyObject *shape)
+{
+    npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(d);
+    int ndim = read_shape(shape, dims);
+    if (ndim < 0 || !is_of_a_size(d, ndim, dims)) {
+        return NULL;
+    }
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = stride, stride *= dims[i];
+    }
+    return npa_new_array(d, ndim, dims, strides);
+}
+
+PyObject *npa_record_empty_like(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    npa_value prototype;
+    PyObject *shape = Py_None, *dtype = Py_None;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
+        if (!is_dtype && PyUnicode_CompareWithASCIIString(name, "shape") != 0) {
+            return NULL;
+        }
+        *(is_dtype ? &dtype : &shape) = args[n + k];
+    }
+    if (n != 1 || !npa_classify(args[0], &prototype) || prototype.array == NULL ||
+        !npa_wants(&prototype, 1) || PyArray_SIZE(prototype.array) == 0 ||
+        (dtype != Py_None && !PyArray_DescrCheck(dtype))) {
+        return NULL;
+    }
+    PyArrayObject *a = prototype.array;
+    PyArray_Descr *d = dtype != Py_None ? (PyArray_Descr *)dtype : PyArray_DESCR(a);
+    if (!npa_type_known(d->type_num) || !PyArray_ISNBO(d->byteorder)) {
+        return NULL;
+    }
+    return shape == Py_None              ? npa_new_like(a, d)
+           : PyArray_IS_C_CONTIGUOUS(a) ? new_of_shape(d, shape)
+                                         : NULL;
+}
