@@ -1,7 +1,7 @@
 /* folds.c: ufunc.reduce, and ufuncs called with out=, that are recorded with no Python of ours in
  * between. What is unusual in a call, and each combination's first meeting, is the hook's. */
 #include "run/fold.h"
-#include "numpy/numpy.h"
+#include "numpy/redirect.h"
 
 int npa_folds_init(void)
 {
@@ -301,6 +301,86 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     status = record_fold(rule, a, f.axes, f.keepdims, result);
     npa_suspended--;
     return status;
+}
+
+/* ---------------------------------------------------------------------------- folds of lists */
+
+/* Whether u.reduce of such arrays is u of one after the other, in type, bits and warnings. */
+static bool is_repeated(const char *name, PyArrayObject *a)
+{
+    static const char *const any[] = {"maximum", "minimum", "fmax", "fmin", "bitwise_and",
+                                      "bitwise_or", "bitwise_xor"};
+    if (strcmp(name, "logical_and") == 0 || strcmp(name, "logical_or") == 0) {
+        return PyArray_ISBOOL(a);
+    }
+    if (strcmp(name, "add") == 0 || strcmp(name, "multiply") == 0) { /* narrower ones are cast */
+        return PyArray_ISINTEGER(a) && PyArray_ITEMSIZE(a) == sizeof(npy_int64);
+    }
+    size_t k = 0;
+    while (k < sizeof any / sizeof *any && strcmp(name, any[k]) != 0) {
+        k++;
+    }
+    return k < sizeof any / sizeof *any && npa_type_known(PyArray_TYPE(a));
+}
+
+/* Whether these are large arrays of one shape and type, of no class with a say of its own. */
+static bool are_alike(PyObject *const *items, Py_ssize_t n)
+{
+    PyArrayObject *first = (PyArrayObject *)items[0];
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyArrayObject *a = (PyArrayObject *)items[k];
+        if (!(plain(items[k]) || ours(items[k])) || !large(items[k]) ||
+            !PyArray_SAMESHAPE(a, first) || !PyArray_ISNOTSWAPPED(a) ||
+            !npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(first))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What follows the list in the call is as usual, and the axis is that of the list. */
+static bool along_the_list(PyObject *const *args, Py_ssize_t n, PyObject *names, bool truths)
+{
+    PyObject *rest[REST] = {NULL}, *axis, *dtype;
+    if (!read_rest(args, n, names, rest)) {
+        return false;
+    }
+    axis = rest[AXIS], dtype = rest[DTYPE];
+    return (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)) &&
+           (dtype == NULL || dtype == Py_None || (truths && dtype == (PyObject *)&PyBool_Type)) &&
+           (rest[OUT] == NULL || rest[OUT] == Py_None) &&
+           (rest[KEEPDIMS] == NULL || rest[KEEPDIMS] == Py_False) &&
+           (rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) &&
+           (rest[WHERE] == NULL || rest[WHERE] == Py_True);
+}
+
+int npa_fold_list(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                  PyObject **result)
+{
+    enum { MOST = 64 };
+    bool list = n > 0 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]));
+    Py_ssize_t count = list ? Py_SIZE(args[0]) : 0;
+    if (count < 2 || count > MOST) {
+        return 0;
+    }
+    const char *name = ((PyUFuncObject *)ufunc)->name;
+    PyObject **items = PySequence_Fast_ITEMS(args[0]), *kept[MOST];
+    if (!are_alike(items, count) || !is_repeated(name, (PyArrayObject *)items[0]) ||
+        !along_the_list(args, n, names, PyArray_ISBOOL((PyArrayObject *)items[0]))) {
+        return 0;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) { /* what is called may change the list */
+        kept[k] = Py_NewRef(items[k]);
+    }
+    *result = Py_NewRef(kept[0]);
+    for (Py_ssize_t k = 1; k < count && *result != NULL; k++) {
+        PyObject *pair[] = {*result, kept[k]};
+        Py_SETREF(*result, PyObject_Vectorcall(ufunc, pair, 2, NULL));
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        Py_DECREF(kept[k]);
+    }
+    return *result != NULL ? 1 : -1;
 }
 
 /* What the writing call `ufunc(*args, out=...)` writes to, if that is all there is to it; or
