@@ -117,8 +117,7 @@ static PyObject *take_it(const call *c)
         return in_numpy(c); /* other classes, and ours, have their say there */
     }
     if (c->t->action == REDUCED && c->dict == NULL) {
-        int status = npa_fold_list(c->self, c->args, c->n, c->names, &result);
-        status = status == 0 ? npa_fold_call(c->self, c->args, c->n, c->names, &result) : status;
+        int status = npa_fold_call(c->self, c->args, c->n, c->names, &result);
         if (status != 0) {
             return status > 1 ? looked_at(c) : status > 0 ? result : NULL;
         }

@@ -261,48 +261,6 @@ static PyObject *fold_aside(PyObject *ufunc, const folded *f)
     return made;
 }
 
-int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                  PyObject **result)
-{
-    folded f;
-    if (!read_call(args, n, names, &f)) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    PyArrayObject *a = f.value.array;
-    const char *name = ((PyUFuncObject *)ufunc)->name;
-    bool numpys = f.asked == 0 && !npa_fold_is_ours(name, a);
-    int status = may_wait();
-    if (npa_stands_aside() && status >= 0) {
-        *result = fold_aside(ufunc, &f);
-        if (*result != NULL || PyErr_Occurred()) {
-            return *result != NULL ? 1 : -1;
-        }
-    }
-    if (status > 0 && numpys && npa_fold_passes(ufunc, a, f.axes)) {
-        return 2;
-    }
-    npa_suspended++;
-    npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, f.value.type, f.asked) : NULL;
-    bool at_once = rule != NULL && rule->ordered &&
-                   (is_number(rule, a, f.axes, f.keepdims) ||
-                    npa_fold_is_brief(name, args, n, names, 3, true) ||
-                    npa_contention_passes(&a, 1));
-    npa_suspended--;
-    if (rule == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    if (is_ours(rule, a) && (at_once || npa_fold_passes(ufunc, a, f.axes))) {
-        *result = fold_now(rule, a, f.axes, f.keepdims);
-        if (*result != NULL || PyErr_Occurred()) {
-            return *result != NULL ? 1 : -1;
-        }
-    }
-    npa_suspended++;
-    status = record_fold(rule, a, f.axes, f.keepdims, result);
-    npa_suspended--;
-    return status;
-}
-
 /* ---------------------------------------------------------------------------- folds of lists */
 
 /* Whether u.reduce of such arrays is u of one after the other, in type, bits and warnings. */
@@ -354,12 +312,13 @@ static bool along_the_list(PyObject *const *args, Py_ssize_t n, PyObject *names,
            (rest[WHERE] == NULL || rest[WHERE] == Py_True);
 }
 
-int npa_fold_list(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                  PyObject **result)
+/* ufunc.reduce([a, b, c]) of large arrays as u(u(a, b), c), where these are the steps that NumPy
+ * takes on a copy of them all. As npa_fold_call. */
+static int fold_list(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                     PyObject **result)
 {
     enum { MOST = 64 };
-    bool list = n > 0 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]));
-    Py_ssize_t count = list ? Py_SIZE(args[0]) : 0;
+    Py_ssize_t count = Py_SIZE(args[0]);
     if (count < 2 || count > MOST) {
         return 0;
     }
@@ -381,6 +340,51 @@ int npa_fold_list(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
         Py_DECREF(kept[k]);
     }
     return *result != NULL ? 1 : -1;
+}
+
+int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                  PyObject **result)
+{
+    folded f;
+    if (n > 0 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]))) {
+        return fold_list(ufunc, args, n, names, result);
+    }
+    if (!read_call(args, n, names, &f)) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyArrayObject *a = f.value.array;
+    const char *name = ((PyUFuncObject *)ufunc)->name;
+    bool numpys = f.asked == 0 && !npa_fold_is_ours(name, a);
+    int status = may_wait();
+    if (npa_stands_aside() && status >= 0) {
+        *result = fold_aside(ufunc, &f);
+        if (*result != NULL || PyErr_Occurred()) {
+            return *result != NULL ? 1 : -1;
+        }
+    }
+    if (status > 0 && numpys && npa_fold_passes(ufunc, a, f.axes)) {
+        return 2;
+    }
+    npa_suspended++;
+    npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, f.value.type, f.asked) : NULL;
+    bool at_once = rule != NULL && rule->ordered &&
+                   (is_number(rule, a, f.axes, f.keepdims) ||
+                    npa_fold_is_brief(name, args, n, names, 3, true) ||
+                    npa_contention_passes(&a, 1));
+    npa_suspended--;
+    if (rule == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (is_ours(rule, a) && (at_once || npa_fold_passes(ufunc, a, f.axes))) {
+        *result = fold_now(rule, a, f.axes, f.keepdims);
+        if (*result != NULL || PyErr_Occurred()) {
+            return *result != NULL ? 1 : -1;
+        }
+    }
+    npa_suspended++;
+    status = record_fold(rule, a, f.axes, f.keepdims, result);
+    npa_suspended--;
+    return status;
 }
 
 /* What the writing call `ufunc(*args, out=...)` writes to, if that is all there is to it; or

@@ -61,10 +61,6 @@ PyObject *npa_rebased_py(PyObject *module, PyObject *args);
 /* 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result);
-/* ufunc.reduce([a, b, c]) of large arrays as u(u(a, b), c), where these are the steps that NumPy
- * takes on a copy of them all. Likewise. */
-int npa_fold_list(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                  PyObject **result);
 /* In a function that NumPy runs as one: a sum or product whose last bits would be ours, were it
  * recorded. */
 int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
