@@ -3,6 +3,7 @@
  * row alone. */
 #include "functions/functions.h"
 #include "functions/rows.h"
+#include "loops/factors.h"
 
 #include <fenv.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static npy_intp *core_of(job *j, int k, int i)
     return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]];
 }
 
-static npa_ufunc_loop loop_of(const job *j)
+npa_ufunc_loop npa_rows_loop(const job *j)
 {
     return (npa_ufunc_loop){j->u->functions[j->loop],
                             j->u->data != NULL ? j->u->data[j->loop] : NULL};
@@ -38,7 +39,7 @@ static npa_ufunc_loop loop_of(const job *j)
 
 void npa_rows_call_loop(const job *j, char **args, const npy_intp *dims, const npy_intp *steps)
 {
-    npa_ufunc_loop of = loop_of(j);
+    npa_ufunc_loop of = npa_rows_loop(j);
     of.loop(args, dims, steps, of.data);
 }
 
@@ -64,11 +65,8 @@ static void run_line(job *j, npy_intp row, npy_intp count)
     }
     memcpy(dims + 1, j->cores, sizeof *dims * (size_t)j->ncores);
     memcpy(steps + j->n, j->core_steps, sizeof *steps * (size_t)j->ncore_steps);
-    if (j->small && j->kind == NPA_ROWS_ELIMINATION) {
-        npa_determine_small(loop_of(j), args, count, j->cores[0], steps, j->core_steps);
-    } else if (j->small) {
-        npa_multiply_small(j->u->types[(npy_intp)j->loop * j->n], args, count, j->cores, steps,
-                           j->core_steps);
+    if (j->small) {
+        npa_rows_run_small(j, args, count, steps);
     } else if (j->kind != NPA_ROWS_TRANSFORM || !npa_rows_packed(j, args, dims, steps)) {
         npa_rows_call_loop(j, args, dims, steps);
     }
@@ -183,7 +181,8 @@ static bool measure_space(job *j)
     for (int i = 0; i < j->ndim; i++) {
         j->rows *= j->dims[i];
     }
-    return j->rows > 1 || j->kind == NPA_ROWS_TRANSFORM || j->whole || any_home(j);
+    bool columns = j->small && j->kind == NPA_ROWS_ELIMINATION;
+    return j->rows > 1 || j->kind == NPA_ROWS_TRANSFORM || j->whole || columns || any_home(j);
 }
 
 /* Whether BLAS computes a row, and with threads of its own. */
@@ -512,31 +511,15 @@ static bool has_rows(const PyUFuncObject *u, enum npa_rows_kind kind, PyObject *
     for (int k = 0; k < u->nin && k < n; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
         int outer = PyArray_Check(args[k]) ? PyArray_NDIM(a) - u->core_num_dims[k] : -1;
-        bool one = kind == NPA_ROWS_TRANSFORM || (outer == 0 && npa_buffer_of(a) != NULL);
+        bool columns = kind == NPA_ROWS_ELIMINATION && k == 1 && outer == 0 && /* of few rows */
+                       PyArray_DIM(a, 0) <= NPA_MOST_FACTORED;
+        bool one = kind == NPA_ROWS_TRANSFORM || columns ||
+                   (outer == 0 && npa_buffer_of(a) != NULL);
         if (outer >= !one && PyArray_NBYTES(a) >= least) {
             return true;
         }
     }
     return false;
-}
-
-/* Whether they are matrices that loops of ours multiply, or whose determinants these find. */
-static bool is_small(const job *j, int type)
-{
-    npy_intp core[NPA_ROWS_STEPS], *steps = core;
-    if (j->kind != NPA_ROWS_PRODUCT) {
-        return type == NPY_DOUBLE && strcmp(j->u->name, "det") == 0 &&
-               npa_small_determinant(loop_of(j), j->cores[0]);
-    }
-    for (int k = 0; k < 3; k++) {
-        int first = j->given[k] ? PyArray_NDIM(j->arrays[k]) - 2 : 0;
-        for (int i = 0; i < 2; i++) { /* a result that is made is dense */
-            *steps++ = j->given[k] ? PyArray_STRIDE(j->arrays[k], j->axes[k][first + i])
-                                   : npa_item_sizes[type];
-        }
-    }
-    return npa_small_product(j->u, type, j->cores) &&
-           npa_small_product_is_ours(type, j->cores, core);
 }
 
 static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject *const *args,
@@ -551,7 +534,7 @@ static PyObject *run_by_rows(PyUFuncObject *u, enum npa_rows_kind kind, PyObject
     }
     int type = u->types[(npy_intp)j.loop * j.n];
     j.whole = kind == NPA_ROWS_PRODUCT && PyTypeNum_ISINTEGER(type);
-    j.small = is_small(&j, type);
+    j.small = npa_rows_are_small(&j, type);
     if (!measure_space(&j)) {
         return NULL;
     }

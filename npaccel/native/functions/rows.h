@@ -30,7 +30,7 @@ typedef struct {
     npy_intp dims[NPA_MAX_DIMS], steps[NPA_ROWS_MOST][NPA_MAX_DIMS]; /* of the outer space */
     npy_intp cores[NPA_ROWS_CORES], core_steps[NPA_ROWS_STEPS];
     npy_intp rows, each;
-    bool small;  /* products.c's, or determinants.c's */
+    bool small;  /* products.c's, determinants.c's, or solves.c's */
     bool whole;  /* of integers, whose matrices are divided, see integers.c */
     bool widens; /* the first operand is real, and the loop's is complex */
     atomic_int raised;
@@ -41,7 +41,12 @@ enum npa_rows_kind npa_rows_kind_of(const PyUFuncObject *u);
 /* The arguments of a call of j->u. False: NumPy's to look at. */
 bool npa_rows_read(npa_rows_job *j, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
+/* rows_small.c: whether they are matrices that loops of ours multiply, or factor; and these, for
+ * neighbours. */
+bool npa_rows_are_small(const npa_rows_job *j, int type);
+void npa_rows_run_small(const npa_rows_job *j, char **args, npy_intp count, const npy_intp *steps);
 /* rows.c: j->u's own loop */
+npa_ufunc_loop npa_rows_loop(const npa_rows_job *j);
 void npa_rows_call_loop(const npa_rows_job *j, char **args, const npy_intp *dims,
                         const npy_intp *steps);
 /* rows.c: whether one thread does rows of a kind, which the key stands for, or all do. */

@@ -1,83 +1,26 @@
 /* determinants.c: determinants of small matrices of doubles, without a call of LAPACK for each.
  *
- * NumPy takes them from LAPACK's factors, by logarithms. OpenBLAS factors small matrices column by
- * column; what it adds up before it subtracts, and that it multiplies by a pivot's reciprocal, is
- * written down here, and proved of each size when it is first met. What is unusual in a matrix
- * (numbers that are not finite, or so large or small that a product may be, or a pivot of zero) is
- * left to NumPy's loop. */
+ * NumPy takes them from LAPACK's factors (factors.h), by logarithms, which is proved of each size
+ * when it is first met. What is unusual in a matrix is left to NumPy's loop. */
 #include "loops/loops.h"
+#include "loops/factors.h"
 #include "loops/proof.h"
 
-#include <math.h>
 #include <string.h>
 
-enum { LEAST = 2, MOST = 4 };
-static const double LARGEST = 1e75, SMALLEST = 1e-75;
-
-#define UNROLLED(i, from, to) _Pragma("GCC unroll 4") for (int i = from; i < to; i++)
-
-static inline bool is_usual(double x)
-{
-    double size = fabs(x);
-    return (size < LARGEST && size > SMALLEST) || size == 0;
-}
-
-/* a: columns, which become the factors. False: it is unusual. */
-__attribute__((always_inline)) static inline bool factor(double (*a)[MOST], int m, bool *negative)
-{
-    int pivots[MOST];
-    UNROLLED(j, 0, m) {
-        for (int k = 0; k < j; k++) {
-            double moved = a[j][k];
-            a[j][k] = a[j][pivots[k]], a[j][pivots[k]] = moved;
-        }
-        UNROLLED(i, 1, m) {
-            double sum = 0;
-            for (int k = 0; k < i && k < j; k++) {
-                sum = __builtin_fma(a[k][i], a[j][k], sum);
-            }
-            a[j][i] = j > 0 ? a[j][i] - sum : a[j][i];
-        }
-        int pivot = j;
-        for (int i = j + 1; i < m; i++) {
-            pivot = fabs(a[j][i]) > fabs(a[j][pivot]) ? i : pivot;
-        }
-        double of = a[j][pivot];
-        if (!is_usual(of) || of == 0) {
-            return false;
-        }
-        pivots[j] = pivot;
-        if (pivot != j) {
-            *negative = !*negative;
-            for (int k = 0; k <= j; k++) {
-                double moved = a[k][j];
-                a[k][j] = a[k][pivot], a[k][pivot] = moved;
-            }
-        }
-        double reciprocal = 1 / of;
-        for (int i = j + 1; i < m; i++) {
-            a[j][i] *= reciprocal;
-        }
-    }
-    return true;
-}
+enum { LEAST = NPA_LEAST_FACTORED, MOST = NPA_MOST_FACTORED };
 
 __attribute__((always_inline)) static inline bool determine(const char *from, int m,
                                                             const npy_intp *core, double *to)
 {
     double a[MOST][MOST], logarithm = 0;
-    bool usual = true, negative = false;
-    UNROLLED(j, 0, m) {
-        UNROLLED(i, 0, m) {
-            a[j][i] = *(const double *)(from + i * core[0] + j * core[1]);
-            usual &= is_usual(a[j][i]);
-        }
-    }
-    if (!usual || !factor(a, m, &negative)) {
+    int pivots[MOST];
+    bool negative = false;
+    if (!npa_take_matrix(a, m, from, core) || !npa_factor(a, m, pivots)) {
         return false;
     }
-    UNROLLED(k, 0, m) {
-        negative ^= a[k][k] < 0;
+    NPA_UNROLLED(k, 0, m) {
+        negative ^= (a[k][k] < 0) != (pivots[k] != k);
         logarithm += log(fabs(a[k][k]));
     }
     *to = (negative ? -1.0 : 1.0) * exp(logarithm);

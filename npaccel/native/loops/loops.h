@@ -202,6 +202,22 @@ bool npa_small_determinant(npa_ufunc_loop of, npy_intp m);
 void npa_determine_small(npa_ufunc_loop of, char *const *args, npy_intp n, npy_intp m,
                          const npy_intp *steps, const npy_intp *core);
 
+/* ------------------------------------------------------------------------------------- solves.c */
+
+/* inv, solve1, and solve with one column and with more: NumPy's loop, its operands' extents (m, and
+ * columns if it has them), and how many they are. */
+enum npa_solve_way { NPA_SOLVE_INVERSE, NPA_SOLVE_VECTOR, NPA_SOLVE_COLUMN, NPA_SOLVE_COLUMNS };
+typedef struct {
+    npa_ufunc_loop of;
+    enum npa_solve_way way;
+    npy_intp cores[2];
+} npa_solve;
+/* Of matrices of doubles: whether it is known how LAPACK does it. */
+bool npa_solve_known(const npa_solve *s);
+/* `n` of them, as that loop has them. */
+void npa_solve_small(const npa_solve *s, char *const *args, npy_intp n, const npy_intp *steps,
+                     const npy_intp *core);
+
 /* ----------------------------------------------------------------------------------- integers.c */
 
 /* As npa_multiply_small, of integers of so many bytes and of any extents. */
