@@ -20,6 +20,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.dispatch.creation import CREATION
 from npaccel.dispatch.draws import MOVED
+from npaccel.dispatch.einsum import einsum
 from npaccel.dispatch.fallback import NotRecorded, fallback
 from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
 from npaccel.dispatch.method import EVALUATED, MOVES, RECORDED
@@ -78,7 +79,6 @@ CONVERTING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray
 # C functions of large arrays that NumPy runs, with the reason that is counted.
 COMPUTED = {
     "bincount": "histogram",
-    "c_einsum": "matrix product",
     "correlate": "correlation",
     "correlate2": "correlation",
     "dot": "matrix product",
@@ -238,6 +238,7 @@ def _function_rows() -> Iterator[Row]:
         function = getattr(multiarray, name)
         look = LOOKS.get(name, Look.ARGUMENTS)
         yield function, look, implemented[name], name, "", name in writers, True
+    yield multiarray.c_einsum, Look.ARGUMENTS, einsum, "einsum", "matrix product", False, True
     for name, reason in COMPUTED.items():
         function = getattr(multiarray, name, None)
         yield function, Look.ARGUMENTS, None, name.lstrip("_"), reason, name == "putmask", True
