@@ -117,6 +117,30 @@ def test_what_is_not_alike(items: Any) -> None:
         assert told(lambda: np.maximum.reduce(items)) == expected
 
 
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "F": np.asfortranarray,
+    "reversed": lambda x: x[::-1],
+    "reversed rows": lambda x: x[:, ::-1],
+    "turned": lambda x: x.T,
+    "every other": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
+    "one column": lambda x: np.asfortranarray(x)[:, :1],
+    "three axes": lambda x: x.reshape(3, 10, 40).transpose(1, 0, 2),
+}
+
+
+@pytest.mark.parametrize("second", ["C", *LAYOUTS])
+@pytest.mark.parametrize("first", LAYOUTS)
+def test_layouts(first: str, second: str) -> None:
+    one, two = parts("f8", 2)
+    items = [LAYOUTS[first](one), LAYOUTS.get(second, np.ascontiguousarray)(two)]
+    if items[0].shape != items[1].shape:
+        items[1] = items[0] + 1.0
+    expected = told(lambda: np.maximum.reduce(items))
+    with npaccel.accelerate():
+        assert told(lambda: np.maximum.reduce(items)) == expected
+
+
 def test_it_is_recorded_and_its_arrays_may_change_after() -> None:
     given = parts("f8", 3)
     expected = np.maximum.reduce(given)

@@ -276,9 +276,7 @@ PyObject *npa_record_tile(PyObject *const *args, Py_ssize_t n, PyObject *names)
 
 /* ---------------------------------------------------------------------------------- concatenate */
 
-/* Whether its axes lie in memory as those of an array in C order do; NumPy chooses other orders
- * itself. */
-static bool in_c_order(PyArrayObject *a)
+bool npa_in_c_order(PyArrayObject *a)
 {
     npy_intp before = NPY_MAX_INTP;
     for (int i = 0; i < PyArray_NDIM(a); i++) {
@@ -303,7 +301,7 @@ static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *s
         PyObject *o = PySequence_Fast_GET_ITEM(parts, k);
         PyArrayObject *a = (PyArrayObject *)o;
         if (!is_known(o) || PyArray_NDIM(a) != PyArray_NDIM(first) ||
-            PyArray_TYPE(a) != PyArray_TYPE(first) || !in_c_order(a) ||
+            PyArray_TYPE(a) != PyArray_TYPE(first) || !npa_in_c_order(a) ||
             !npa_small_axis(axis, PyArray_NDIM(a), along)) {
             return false;
         }

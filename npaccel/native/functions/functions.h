@@ -102,6 +102,9 @@ npa_own npa_correlate, npa_correlate2;
 npa_recorder npa_record_roll, npa_record_repeat, npa_record_tile, npa_record_concatenate;
 /* Of what `repeat`, `tile` give; 0: not known */
 size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n);
+/* Whether its axes lie in memory as those of an array in C order do; NumPy chooses other orders
+ * itself. */
+bool npa_in_c_order(PyArrayObject *a);
 
 /* -------------------------------------------------------------------------------------- where.c */
 

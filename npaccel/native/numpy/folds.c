@@ -281,13 +281,14 @@ static bool is_repeated(const char *name, PyArrayObject *a)
     return k < sizeof any / sizeof *any && npa_type_known(PyArray_TYPE(a));
 }
 
-/* Whether these are large arrays of one shape and type, of no class with a say of its own. */
+/* Whether these are large arrays of one shape and type, of no class with a say of its own, over
+ * which a ufunc's result lies in C order, as one over NumPy's copy does. */
 static bool are_alike(PyObject *const *items, Py_ssize_t n)
 {
     PyArrayObject *first = (PyArrayObject *)items[0];
     for (Py_ssize_t k = 0; k < n; k++) {
         PyArrayObject *a = (PyArrayObject *)items[k];
-        if (!(plain(items[k]) || ours(items[k])) || !large(items[k]) ||
+        if (!(plain(items[k]) || ours(items[k])) || !large(items[k]) || !npa_in_c_order(a) ||
             !PyArray_SAMESHAPE(a, first) || !PyArray_ISNOTSWAPPED(a) ||
             !npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(first))) {
             return false;
