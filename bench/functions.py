@@ -73,6 +73,7 @@ s.min(0); s.max(1); s.argmax(0); s.argmin(1); s.any(0); np.average(x); np.trapez
 (b3 * b3[:, :1]).sum(-1)
 b3.sum(1); b3.max(1); (b3[..., None] * b3[:, None]).sum(-2); c3.sum(1); np.allclose(x, y)
 np.array_equal(x, x); np.add.reduce(x); np.bitwise_or.reduce(i); np.fmax(x, y)
+np.maximum.reduce([x, y, x]); np.logical_and.reduce([m, m9]); ((x - y)**2).mean(); abs(x - y).max()
 """,
     "scans": """
 np.cumsum(x); np.cumprod(x); s.cumsum(0); s.cumsum(1); np.diff(x); np.diff(s, axis=0)
@@ -177,7 +178,10 @@ np.einsum("ij,j->i", s, d); np.inner(x, y); np.tensordot(s, d, 1); np.linalg.nor
 np.linalg.norm(s, axis=1); np.cross(c3, c3); np.corrcoef(c3.T); np.cov(c3.T); np.convolve(x, k5)
 np.convolve(x, d[:30]); np.correlate(x, k5); b3 @ b3; s3 @ b3; b3 @ s3.T; np.vecdot(c3, c3)
 np.linalg.inv(b3); np.linalg.det(b3); np.linalg.solve(b3, b3)
-np.linalg.cholesky(s3 @ s3.T + b3 * 0)
+np.linalg.cholesky(s3 @ s3.T + b3 * 0); np.linalg.solve(s3, c3.T)
+np.linalg.solve(b3, b3[:, 0, :, None])
+np.einsum("nij,njk->nik", b3, b3); np.einsum("nij,nj->ni", b3, b3[:, 0])
+np.einsum("ij,kj->ik", s, s[:50])
 np.linalg.eigvalsh(b3); np.linalg.svd(b3); np.add.outer(d, d); np.einsum("i,i", x, y); f @ f
 i @ i
 np.dot(s, s[:, :50]); s.T @ d; np.einsum('ij,ij->i', s, s); np.einsum('ij,ij', s, s)
