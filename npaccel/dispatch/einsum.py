@@ -1,15 +1,14 @@
-"""`np.einsum` of large real arrays: a matrix product, or products that are added up.
+"""`np.einsum` of large real arrays: a matrix product, or an element-wise one.
 
 NumPy's loop takes one step after the other, whatever the letters say. Here what two operands share
-and the result lacks is a matrix product where each has an axis of its own besides; everything else
-is recorded as multiplications over all letters, and a sum. As NumPy's, results begin with 0.0, so
-they are never -0.0, and nothing is warned of.
+and the result lacks is a matrix product where one has an axis of its own besides. What has all
+letters in the result is recorded as multiplications. Other sums are NumPy's, whose loop for them
+takes as long as memory does. As NumPy's, no result is -0.0, and nothing is warned of.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,8 @@ __all__ = ["einsum"]
 Array = np.ndarray[Any, Any]
 REASON = "matrix product"
 MOST_OPERANDS = 3
-# Steps of the loop for each element of operands and result, at most, that are worth a kernel; and
-# how long rows are, at least, that it takes no longer than NumPy's before there is one.
-MOST_STEPS, LONG = 16, 32
+# How long rows are, at least, that it takes no longer than NumPy's before there is a kernel.
+LONG = 32
 
 
 @implements(np.einsum)
@@ -49,12 +47,7 @@ def einsum(*operands: Any, **words: Any) -> Any:
     wrapped = [_native.wrap(take_array(x)) for x in arrays]
     with np.errstate(all="ignore"):
         result = _product(terms, output, wrapped)
-        if result is None:
-            result = _sum(terms, output, wrapped, extents)
-        if dtype.kind != "f":
-            return result
-        zero = dtype.type(0)
-        return result + zero if result.ndim == 0 else np.add(result, zero, out=result)
+        return _spread(terms, output, wrapped, extents) if result is None else result
 
 
 def _read(subscripts: str) -> tuple[list[str], str]:
@@ -121,24 +114,17 @@ def _turned(array: Array, term: str, letters: list[str]) -> Array:
     return array.transpose([term.index(x) for x in letters])
 
 
-def _sum(terms: list[str], output: str, arrays: list[Array], extents: dict[str, int]) -> Any:
-    """As products over all letters, of which those that the result lacks are added up."""
-    summed = [x for x in extents if x not in output]
-    sizes = sum(x.size for x in arrays) + math.prod(extents[x] for x in output)
-    if math.prod(extents.values()) > MOST_STEPS * sizes:
-        raise NotRecorded(REASON)
+def _spread(terms: list[str], output: str, arrays: list[Array], extents: dict[str, int]) -> Any:
+    """As multiplications over all letters, all of which the result has."""
     short = any(extents[term[-1]] < LONG for term in terms)
-    if short or (len(terms) == 1 and not summed):  # which is a view
+    if short or len(terms) == 1 or len(output) < len(extents):
         raise NotRecorded(REASON)
-    letters = [*output, *summed]
     spread = []
     for term, array in zip(terms, arrays, strict=True):
-        turned = _turned(array, term, [x for x in letters if x in term])
-        spread.append(turned[tuple(slice(None) if x in term else None for x in letters)])
+        turned = _turned(array, term, [x for x in output if x in term])
+        spread.append(turned[tuple(slice(None) if x in term else None for x in output)])
     result, *rest = spread
     for factor in rest:
         result = np.multiply(result, factor)
-    if not summed:
-        return result
-    axes = tuple(range(len(output), len(letters)))
-    return np.add.reduce(result, axis=axes, dtype=result.dtype)
+    # NumPy's begins with 0.0; products of matrices do, too.
+    return result if result.dtype.kind != "f" else result + result.dtype.type(0)
