@@ -223,6 +223,12 @@ OTHERS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real, mp.mpf]] = {
     },
     # In power's exponent, so better than a logarithm need be.
     "LN2_F4": (*SINGLES["LN2"], mp.mpf(2) ** -34),
+    # As part of a sum of two floats.
+    "ATAN_LONG": (
+        "(atan(t) - t + t**3/3 - t**5/5 + t**7/7) / t**9, of z = t**2, |t| <= tan(pi/8)",
+        of_square(mp.atan, T, 9, [0, 1, 0, -1 / mp.mpf(3), 0, 1 / mp.mpf(5), 0, -1 / mp.mpf(7)]),
+        mp.mpf(0), T, lambda z: z**4, mp.mpf(2) ** -66,
+    ),
     **{
         f"ERF_WHOLE_{size}": (
             "-log(1 - erf(x)) / x - 1; fitted up to where more hardly counts",

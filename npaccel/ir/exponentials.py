@@ -20,6 +20,7 @@ __all__ = [
     "exp",
     "exp2",
     "exp2_reduced",
+    "exp_pair",
     "exp_wide",
     "expm1",
     "reduce",
@@ -88,6 +89,12 @@ def exp_wide(x: Expr, *, fine: bool, more: int = 0) -> Expr:
     """exp(x) * 2**more, `more` of -1, 0 or 1, for every x."""
     marked, r = reduce(clamp(x, -1000.0, 1000.0))
     return scale_far(_exp_reduced(r, fine=fine), marked, more)
+
+
+def exp_pair(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
+    """e**(x + low) where it is a normal number."""
+    marked, r = reduce(x)
+    return scale(_exp_reduced(r if low is None else r + low, fine=fine), marked)
 
 
 def _large(x: Expr) -> Expr:

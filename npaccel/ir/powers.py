@@ -23,6 +23,7 @@ __all__ = [
     "guess",
     "hypot",
     "is_odd",
+    "log2_pair",
     "power",
     "power_anywhere",
     "whole_power",
@@ -62,6 +63,11 @@ def _log2_pair(x: Expr, shift: Expr | None = None, *, fine: bool) -> Pair:
     log_low = (lost + (s_low + cube_low)).fma(2.0 * INV_LN2[0], log_low)
     high, low = fast_two_sum(k, log)  # k is 0 or at least 1
     return high, low + log_low
+
+
+def log2_pair(x: Expr) -> Pair:
+    """log2 of normal positive x, to about 2**-66."""
+    return _log2_pair(x, fine=True)
 
 
 def _times(y: Expr, log: Pair) -> Pair:
