@@ -6,6 +6,7 @@ Parts are computed in f8, of c8, too. What is not finite or too large is rare.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from npaccel.ir import exponentials, logarithms, trigonometry
 from npaccel.ir.conditions import finite, is_infinite, overflow
@@ -157,6 +158,18 @@ def log_parts(a: Expr, b: Expr, *, fine: bool) -> tuple[Expr, Expr]:
     return (~usual).rare(far, near), lost.rare(a.like(NAN), angle)
 
 
+def _scaled_log(scale: float) -> Callable[[Expr], Expr]:
+    """The natural logarithm times a number, as NumPy has it."""
+
+    def body(z: Expr) -> Expr:
+        dtype = z.real().dtype
+        a, b = z.real().convert("f8"), z.imag().convert("f8")
+        size, angle = log_parts(a, b, fine=z.dtype == "c16")
+        return z.pool.complex((size * scale).convert(dtype), (angle * scale).convert(dtype))
+
+    return body
+
+
 def _log_masks(operands: Operands, results: Operands) -> Masks:
     a, b = operands[0].real(), operands[0].imag()
     return ((FlagKind.DIVIDE, a.eq(0.0) & b.eq(0.0)),)
@@ -165,6 +178,8 @@ def _log_masks(operands: Operands, results: Operands) -> Masks:
 COMPLEX = (
     Op("exp", 1, 1, "c", _exp, None, _exp_masks, ulp=3),
     Op("log", 1, 1, "c", _log, None, _log_masks, ulp=3),
+    Op("log2", 1, 1, "c", _scaled_log(logarithms.INV_LN2[0]), None, _log_masks, ulp=4),
+    Op("log10", 1, 1, "c", _scaled_log(logarithms.INV_LN10[0]), None, _log_masks, ulp=4),
     Op("sqrt", 1, 1, "c", _sqrt, ulp=3),
     *HYPERBOLICS,
 )

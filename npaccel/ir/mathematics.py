@@ -227,7 +227,7 @@ MATHEMATICS = (
     *COMPLEX,
     # NumPy's own complex functions, with all their branch cuts.
     *(Op(name, 1, 1, "c", None) for name in
-      ("exp2", "expm1", "log2", "log10", "log1p",
+      ("exp2", "expm1", "log1p",
        "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")),
     COMPLEX_POWER,
     Op("float_power", 2, 1, "c", None),

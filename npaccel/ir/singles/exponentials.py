@@ -10,7 +10,7 @@ import functools
 from npaccel.ir import coefficients as c
 from npaccel.ir import exponentials
 from npaccel.ir.nans import POSITIVE, passed
-from npaccel.ir.precision import by_f8, fast_two_sum, horner, keep_sign, two_sum
+from npaccel.ir.precision import by_f8, horner, keep_sign
 from npaccel.ir.scalar import Core, Expr
 from npaccel.ir.singles.common import MAGIC, by_size
 
@@ -56,13 +56,10 @@ def _exp2(x: Expr) -> Expr:
 
 
 def _expm1(x: Expr) -> Expr:
-    marked = x.fma(LOG2E, MAGIC)
-    n = marked - MAGIC
-    r, rest = fast_two_sum((-n).fma(LN2_HIGH, x), (-n) * LN2_LOW)
+    # 2**n (exp(r) - 1) and 2**n - 1, whose rounding errors are within the bound.
+    marked, r = reduce(x)
     s = scale(x.like(1.0), marked)
-    tail = (r * r).fma(horner(r, c.EXP_SHORT), rest)
-    high, low = two_sum(s - 1.0, s * r)
-    return x.eq(0.0).select(x, high + s.fma(tail, low))
+    return keep_sign(s.fma((r * r).fma(horner(r, c.EXP_SHORT), r), s - 1.0), x)
 
 
 def _waves(r: Expr) -> tuple[Expr, Expr]:
