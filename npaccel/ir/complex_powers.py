@@ -51,7 +51,7 @@ def _one(x: Expr) -> Parts:
 
 
 def _by_products(x: Parts, n: int) -> tuple[Parts, list[Step]]:
-    """x**n of one n from 1 on, in NumPy's order."""
+    """x**abs(n) of one n other than 0, in NumPy's order."""
     steps: list[Step] = []
 
     def times(a: Parts, b: Parts) -> Parts:
@@ -59,12 +59,12 @@ def _by_products(x: Parts, n: int) -> tuple[Parts, list[Step]]:
         steps.append(((*a, *b), made, None))
         return made
 
-    if n <= 3:
-        result = x
-        for _ in range(n - 1):
-            result = times(x, result)
-        return result, steps
-    return _by_squaring(x, n, times), steps
+    if not 0 < n <= 3:
+        return _by_squaring(x, abs(n), times), steps
+    result = x
+    for _ in range(n - 1):
+        result = times(x, result)
+    return result, steps
 
 
 def _by_squaring(x: Parts, n: int, times: Callable[[Parts, Parts], Parts]) -> Parts:
@@ -80,23 +80,21 @@ def _by_squaring(x: Parts, n: int, times: Callable[[Parts, Parts], Parts]) -> Pa
 
 def _by_bits(x: Parts, n: Expr, upwards: Expr) -> tuple[Parts, list[Step]]:
     """x**n of any 0 < n < 100, i4, in NumPy's order; `upwards`: not to be inverted."""
-    result, power, steps = _one(x[0]), x, list[Step]()
     few = upwards & (n <= 3)
+    square = _product(x, x)
+    cube = _product(x, square)
+    steps: list[Step] = [((*x, *square), cube, few & n.eq(3))]
+    result, power = _one(x[0]), x
     for bit in range(BITS):
         taken = (n & (1 << bit)).ne(0)
         made = _product(result, power)
         steps.append(((*result, *power), made, taken & ~few))
         result = _select(taken, made, result)
         if bit + 1 < BITS:
-            made = _product(power, power)
-            enough = n >= 1 << (bit + 1)
-            steps.append(((*power,), made, enough))
-            square = power = made
-            if bit == 0:
-                cube = _product(x, square)
-                steps.append(((*x, *square), cube, few & n.eq(3)))
-                first = square
-    low = _select(n.eq(1), x, _select(n.eq(2), first, cube))
+            following = _product(power, power)
+            steps.append((power, following, n >= 1 << (bit + 1)))
+            power = following
+    low = _select(n.eq(1), x, _select(n.eq(2), square, cube))
     return _select(few, low, result), steps
 
 
@@ -123,28 +121,13 @@ def _nothing(x: Expr, upwards: Expr) -> Parts:
     return value, value
 
 
-def _whole_parts(x: Expr, n: int) -> tuple[Parts, list[Step]]:
-    return _by_products((x.real(), x.imag()), n) if n > 0 else _inverted_parts(x, -n)
-
-
-def _inverted_parts(x: Expr, n: int) -> tuple[Parts, list[Step]]:
-    steps: list[Step] = []
-
-    def times(a: Parts, b: Parts) -> Parts:
-        made = _product(a, b)
-        steps.append(((*a, *b), made, None))
-        return made
-
-    return _by_squaring((x.real(), x.imag()), n, times), steps
-
-
 def _whole_power(x: Expr, y: Expr) -> Expr:
     """x to a constant whole power."""
     assert isinstance(y.attr, complex)
     n = int(y.attr.real)
     if n == 0:
         return x.like(1.0)
-    result, _ = _whole_parts(x, n)
+    result, _ = _by_products((x.real(), x.imag()), n)
     if n < 0:
         quotient = complex_quotient(x.like(1.0), _join(result))
         result = quotient.real(), quotient.imag()
@@ -158,7 +141,7 @@ def _whole_masks(operands: Operands, results: Operands) -> Masks:
     n = int(y.attr.real)
     if n == 0:
         return ()
-    made, steps = _whole_parts(x, n)
+    made, steps = _by_products((x.real(), x.imag()), n)
     there = ~_zero(x)
     masks = _step_masks(steps, there)
     if n < 0:
