@@ -46,8 +46,9 @@ Written by `make ops` from the operation table (`npaccel/ir/ops.py`); a test hol
   numbers, with their bytes.
 - **bound**: the largest distance from the exact result, in units of its last place (of complex
   results, of the last place of its absolute value; of `logaddexp` and `logaddexp2`, of the largest
-  of result and operands). *NumPy's*: the same bits as NumPy. *Its own*: no function of NumPy's. The
-  test that holds it stands above each table. What was found is in
+  of result and operands; of a complex `power` one more for each 1,000 of the size of y log(x), and
+  NumPy's bits where y is whole and below 100). *NumPy's*: the same bits as NumPy. *Its own*: no
+  function of NumPy's. The test that holds it stands above each table. What was found is in
   [usage](usage.md#how-exact-functions-are).
 - **kernels**: compiled by the backends `llvm`, `c` and `opencl`. *No*: NumPy's loop computes it, as
   the backend `numpy` does with all.

@@ -21,7 +21,7 @@ mp.mp.dps = 60
 LN2 = mp.log(2)
 TARGETS = {"F8": mp.mpf(2) ** -58, "F4": mp.mpf(2) ** -31, "SHORT": mp.mpf(2) ** -27}
 # Functions with a body in f4, of the rows whose polynomials serve f8, too.
-SHORT = ("EXP", "EXP2", "SIN", "COS", "ASIN", "ATANH_NEAR")
+SHORT = ("EXP", "EXP2", "SINH", "COSH", "SIN", "COS", "ASIN", "ATANH_NEAR")
 Real = Callable[[mp.mpf], mp.mpf]
 
 
@@ -94,6 +94,14 @@ ROWS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
         quotient(lambda r: mp.exp(r * LN2), mp.mpf(1), 1, [1]),
         -mp.mpf(1) / 2, mp.mpf(1) / 2, lambda r: r,
     ),
+    "SINH": (
+        "(sinh(r) - r) / r**3, of z = r**2, |r| <= log(2)/2",
+        of_square(mp.sinh, H * H, 3, [0, 1]), mp.mpf(0), H * H, lambda z: z,
+    ),
+    "COSH": (
+        "(cosh(r) - 1) / z, of z = r**2",
+        of_square(mp.cosh, H * H, 2, [1]), mp.mpf(0), H * H, lambda z: z,
+    ),
     "LOG": (
         "(log((1 + s) / (1 - s)) / s - 2) / z, z = s**2",
         of_square(lambda s: mp.log((1 + s) / (1 - s)), S, 3, [0, 2]), mp.mpf(0), S, lambda z: z / 2,
@@ -162,18 +170,6 @@ SINGLES: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
         "(log10(1 + f) - f / log(10)) / f**2",
         log_part(10), 1 / ROOT - 1, ROOT - 1, lambda f: 2 * f,
     ),
-    "SINH": (
-        "(sinh(r) - r) / r**3, of z = r**2, |r| <= log(2)/2",
-        of_square(mp.sinh, H * H, 3, [0, 1]), mp.mpf(0), H * H, lambda z: z,
-    ),
-    "COSH": (
-        "(cosh(r) - 1) / z, of z = r**2",
-        of_square(mp.cosh, H * H, 2, [1]), mp.mpf(0), H * H, lambda z: z,
-    ),
-    "TANH": (
-        "(tanh(a) - a) / a**3, of z = a**2, |a| <= 1/2",
-        of_square(mp.tanh, mp.mpf(1) / 4, 3, [0, 1]), mp.mpf(0), mp.mpf(1) / 4, lambda z: z,
-    ),
     "TAN": (
         "(tan(r) - r) / r**3, of z = r**2, |r| <= pi/4",
         of_square(mp.tan, Q, 3, [0, 1]), mp.mpf(0), Q, lambda z: z,
@@ -225,6 +221,14 @@ OTHERS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real, mp.mpf]] = {
         f"LOG_FAST_{size}": (*ROWS["LOG"], target)
         for size, target in (("F8", mp.mpf(2) ** -57), ("SHORT", TARGETS["SHORT"]))
     },
+    # In power's exponent, so better than a logarithm need be.
+    "LN2_F4": (*SINGLES["LN2"], mp.mpf(2) ** -34),
+    # As part of a sum of two floats.
+    "ATAN_LONG": (
+        "(atan(t) - t + t**3/3 - t**5/5 + t**7/7) / t**9, of z = t**2, |t| <= tan(pi/8)",
+        of_square(mp.atan, T, 9, [0, 1, 0, -1 / mp.mpf(3), 0, 1 / mp.mpf(5), 0, -1 / mp.mpf(7)]),
+        mp.mpf(0), T, lambda z: z**4, mp.mpf(2) ** -66,
+    ),
     **{
         f"ERF_WHOLE_{size}": (
             "-log(1 - erf(x)) / x - 1; fitted up to where more hardly counts",
@@ -241,6 +245,15 @@ def normal(w: mp.mpf) -> mp.mpf:
     return mp.sqrt(2) * mp.erfinv(x) / x
 
 
+def cbrt_part(power: int) -> Real:
+    """((1 - r)**(-power/3) - 1) / r."""
+
+    def value(r: mp.mpf) -> mp.mpf:
+        return ((1 - r) ** (-mp.mpf(power) / 3) - 1) / r if r else mp.mpf(power) / 3
+
+    return value
+
+
 # Of degrees beyond which nothing is gained: middle, half width, function of the distance from it.
 FIXED: dict[str, tuple[str, int, mp.mpf, mp.mpf, Real]] = {
     "CBRT_F4": (
@@ -250,6 +263,18 @@ FIXED: dict[str, tuple[str, int, mp.mpf, mp.mpf, Real]] = {
     "CBRT_F8": (
         "the same",
         4, mp.mpf(0), mp.mpf("0.1021"), lambda r: (1 - r) ** (-mp.mpf(1) / 3),
+    ),
+    "CBRT_START": (
+        "the same, for a better guess",
+        2, mp.mpf(0), mp.mpf("0.1021"), lambda r: (1 - r) ** (-mp.mpf(1) / 3),
+    ),
+    "CBRT_FAST_F8": (
+        "((1 - r)**(-2/3) - 1) / r, |r| <= 0.0002",
+        3, mp.mpf(0), mp.mpf("0.0002"), cbrt_part(2),
+    ),
+    "CBRT_FAST_SHORT": (
+        "the same, |r| <= 0.1021",
+        5, mp.mpf(0), mp.mpf("0.1021"), cbrt_part(2),
     ),
     "NORMAL": (
         "z / x of w - 5/2, w <= 5: exp(-w) = 1 - x**2, a normal number is within z with chance x",

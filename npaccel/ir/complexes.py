@@ -6,6 +6,7 @@ Parts are computed in f8, of c8, too. What is not finite or too large is rare.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from npaccel.ir import exponentials, logarithms, trigonometry
 from npaccel.ir.conditions import finite, is_infinite, overflow
@@ -14,19 +15,30 @@ from npaccel.ir.hyperbolics import HYPERBOLICS, exp_far
 from npaccel.ir.nans import INVALID, NAN
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Masks, Op, Operands
-from npaccel.ir.precision import root, two_product, two_sum
+from npaccel.ir.precision import Pair, root, two_product, two_sum
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["COMPLEX"]
+__all__ = ["COMPLEX", "exp_invalid", "exp_parts", "log_parts", "log_size", "ordered", "squares"]
 
 LN2 = LN2_HIGH + LN2_LOW
 LARGE = 709.0  # exp of what is less is finite
 
 
 def _exp(z: Expr) -> Expr:
-    dtype, fine = z.real().dtype, z.dtype == "c16"
+    dtype = z.real().dtype
     a, b = z.real().convert("f8"), z.imag().convert("f8")
+    parts = exp_parts(a, b, fine=z.dtype == "c16")
+    return z.pool.complex(*(part.convert(dtype) for part in parts))
+
+
+def exp_parts(
+    a: Expr, b: Expr, low: tuple[Expr, Expr] | None = None, *, fine: bool
+) -> tuple[Expr, Expr]:
+    """The parts of exp(a + i b), low to be added to a and b."""
     cosine, sine = trigonometry.cos(b, fine=fine), trigonometry.sin(b, fine=fine)
+    if low is not None:
+        cosine, sine = (-low[1]).fma(sine, cosine), low[1].fma(cosine, sine)
+        cosine, sine = cosine.fma(low[0], cosine), sine.fma(low[0], sine)
     size = exponentials.exp(a, fine=fine)
     there, none = finite(b), a.eq(-math.inf)
     most = a.eq(math.inf)
@@ -42,14 +54,17 @@ def _exp(z: Expr) -> Expr:
     exact = [there.select(x, y) for x, y in zip(far, wild, strict=True)]
     exact[1] = b.eq(0.0).select(b, exact[1])
     rare = ~((a < LARGE) & there)
-    parts = [rare.rare(x, size * y) for x, y in zip(exact, (cosine, sine), strict=True)]
-    return z.pool.complex(*(part.convert(dtype) for part in parts))
+    return rare.rare(exact[0], size * cosine), rare.rare(exact[1], size * sine)
+
+
+def exp_invalid(a: Expr, b: Expr) -> Expr:
+    """Where exp(a + i b) warns of an invalid value."""
+    lost = is_infinite(b) & ~a.eq(-math.inf)
+    return lost | (b.isnan() & finite(a)) | (a.isnan() & finite(b) & b.ne(0.0))
 
 
 def _exp_masks(operands: Operands, results: Operands) -> Masks:
-    a, b = operands[0].real(), operands[0].imag()
-    lost = is_infinite(b) & ~a.eq(-math.inf)
-    invalid = lost | (b.isnan() & finite(a)) | (a.isnan() & finite(b) & b.ne(0.0))
+    invalid = exp_invalid(operands[0].real(), operands[0].imag())
     return *overflow(operands, results), (FlagKind.INVALID, invalid)
 
 
@@ -97,25 +112,41 @@ def _root_parts(a: Expr, b: Expr, t: Expr) -> tuple[Expr, Expr]:
 
 
 def _log(z: Expr) -> Expr:
-    """log|z| and the angle: |z|**2 - 1 as an exact sum, of z over the power of two in it.
-
-    That power is 1 where |z| may be near 1.
-    """
-    dtype, fine = z.real().dtype, z.dtype == "c16"
+    dtype = z.real().dtype
     a, b = z.real().convert("f8"), z.imag().convert("f8")
-    angle = trigonometry.arctan2(b, a, fine=fine)
+    size, angle = log_parts(a, b, fine=z.dtype == "c16")
+    return z.pool.complex(size.convert(dtype), angle.convert(dtype))
+
+
+def ordered(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """The larger and the smaller absolute value."""
     x, y = abs(a), abs(b)
-    m, n = (x < y).select(y, x), (x < y).select(x, y)
+    return (x < y).select(y, x), (x < y).select(x, y)
+
+
+def squares(m: Expr, n: Expr) -> tuple[Expr, Pair, Pair]:
+    """(k, m*m, n*n), the squares exact, of m and n over 2**k; k is 0 where |z| may be near 1."""
     k = m.bitcast("i8").binary(Core.LSHR, 52) - 1023
     k = (k + 1).bitcast("u8").binary(Core.LSHR, 1).eq(0).select(k.like(0), k)
     scale = (1023 - k).binary(Core.SHL, 52).bitcast("f8")
-    (p, p_low), (q, q_low) = (two_product(v * scale, v * scale) for v in (m, n))
+    return k.convert("f8"), two_product(m * scale, m * scale), two_product(n * scale, n * scale)
+
+
+def log_size(m: Expr, n: Expr, *, fine: bool) -> Expr:
+    """log|z| of not too small or large numbers: |z|**2 - 1 as an exact sum."""
+    count, (p, p_low), (q, q_low) = squares(m, n)
     less, less_low = two_sum(p, p.like(-1.0))
     total, total_low = two_sum(less, q)
     low = total_low + (less_low + (p_low + q_low))
-    count = k.convert("f8")
     half = logarithms.log1p_of_pair(total, low, fine=fine) * 0.5
-    near = count.fma(LN2_HIGH, count.fma(LN2_LOW, half))
+    return count.fma(LN2_HIGH, count.fma(LN2_LOW, half))
+
+
+def log_parts(a: Expr, b: Expr, *, fine: bool) -> tuple[Expr, Expr]:
+    """log|z| and the angle."""
+    angle = trigonometry.arctan2(b, a, fine=fine)
+    m, n = ordered(a, b)
+    near = log_size(m, n, fine=fine)
     usual = (m >= 2.0**-1021) & (m < 2.0**1021) & a.eq(a) & b.eq(b)
     up = (m > 1.0).select(m.like(2.0**-600), 2.0**600)
     shift = (m > 1.0).select(m.like(600.0 * LN2), -600.0 * LN2)
@@ -124,8 +155,19 @@ def _log(z: Expr) -> Expr:
     far = (a.isnan() | b.isnan()).select(a.like(NAN), far)
     far = (is_infinite(a) | is_infinite(b)).select(a.like(math.inf), far)
     lost = a.isnan() | b.isnan()
-    angle = lost.rare(a.like(NAN), angle)
-    return z.pool.complex((~usual).rare(far, near).convert(dtype), angle.convert(dtype))
+    return (~usual).rare(far, near), lost.rare(a.like(NAN), angle)
+
+
+def _scaled_log(scale: float) -> Callable[[Expr], Expr]:
+    """The natural logarithm times a number, as NumPy has it."""
+
+    def body(z: Expr) -> Expr:
+        dtype = z.real().dtype
+        a, b = z.real().convert("f8"), z.imag().convert("f8")
+        size, angle = log_parts(a, b, fine=z.dtype == "c16")
+        return z.pool.complex((size * scale).convert(dtype), (angle * scale).convert(dtype))
+
+    return body
 
 
 def _log_masks(operands: Operands, results: Operands) -> Masks:
@@ -136,6 +178,8 @@ def _log_masks(operands: Operands, results: Operands) -> Masks:
 COMPLEX = (
     Op("exp", 1, 1, "c", _exp, None, _exp_masks, ulp=3),
     Op("log", 1, 1, "c", _log, None, _log_masks, ulp=3),
+    Op("log2", 1, 1, "c", _scaled_log(logarithms.INV_LN2[0]), None, _log_masks, ulp=4),
+    Op("log10", 1, 1, "c", _scaled_log(logarithms.INV_LN10[0]), None, _log_masks, ulp=4),
     Op("sqrt", 1, 1, "c", _sqrt, ulp=3),
     *HYPERBOLICS,
 )

@@ -9,6 +9,7 @@ from npaccel.ir.operation import GuardRule, Masks, Operands
 from npaccel.ir.scalar import Core, Expr
 
 __all__ = [
+    "all_of",
     "any_of",
     "arithmetic",
     "arithmetic_masks",

@@ -103,15 +103,27 @@ def _half_is_root() -> bool:
 
 
 def _complex_powers_are_products(dtype: str) -> bool:
-    """Whether whole powers of complex numbers are products of which no sum is fused, and in which
-    order, as told by the fifth."""
+    """Whether whole powers of complex numbers are products and quotients of which no sum is fused,
+    and in which order, as told by the fifth."""
     rows = np.random.default_rng(5).normal(size=(2, 64)).astype(dtype)
     z = np.empty(64, f"c{2 * int(dtype[1:])}")
     z.real, z.imag = rows
     square = _product(tuple(rows), tuple(rows))
     fifth = _product(tuple(rows), _product(square, square))
-    found = np.power(z, 5)
-    return np.array_equal(found.real, fifth[0]) and np.array_equal(found.imag, fifth[1])
+    pairs = (np.power(z, 5), fifth), (np.power(z, -5), _inverse(fifth))
+    return all(
+        np.array_equal(found.real, made[0]) and np.array_equal(found.imag, made[1])
+        for found, made in pairs
+    )
+
+
+def _inverse(x: tuple[Any, ...]) -> tuple[Any, Any]:
+    """1 / x, by the larger part of x."""
+    wide = abs(x[0]) >= abs(x[1])
+    large, small = np.where(wide, *x), np.where(wide, *x[::-1])
+    ratio = small / large
+    scale = 1 / (large + small * ratio)
+    return np.where(wide, 1, ratio) * scale, np.where(wide, -ratio, -1) * scale
 
 
 def _product(x: tuple[Any, ...], y: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     np = later("numpy")
 
-__all__ = ["EXACT", "WHOLE_COMPLEX_POWER"]
+__all__ = ["EXACT", "complex_quotient", "complex_quotient_flags"]
 
 
 def same(x: Expr) -> Expr:
@@ -53,30 +53,6 @@ def _complex_multiply(x: Expr, y: Expr) -> Expr:
     return x.pool.complex(a.fma(c, -(b * d)), a.fma(d, b * c))
 
 
-def _whole_power(x: Expr, y: Expr) -> Expr:
-    """x to a constant whole power from 1 on: NumPy's products in its order, 0.0 of zeros."""
-    assert isinstance(y.attr, complex)
-    n, a, b = int(y.attr.real), x.real(), x.imag()
-    square = _plain_product((a, b), (a, b))
-    result, power = (a, b), square
-    if n in (2, 3):
-        result = square if n == 2 else _plain_product((a, b), square)
-    elif n > 3:
-        result, power = (a.like(1.0), a.like(0.0)), (a, b)
-        while n:
-            if n & 1:
-                result = _plain_product(result, power)
-            n >>= 1
-            if n:
-                power = _plain_product(power, power)
-    zero = a.eq(0.0) & b.eq(0.0)
-    return x.pool.complex(*(zero.select(a.like(0.0), part) for part in result))
-
-
-def _plain_product(x: tuple[Expr, Expr], y: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
-    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
-
-
 def _smith(x: Expr, y: Expr) -> tuple[Expr, Expr, Expr, Expr]:
     # Smith's method divides by the larger part of y; both branches are one formula after a swap:
     # (a + b*t, b - a*t) and (a*t + b, b*t - a), each times 1 / (large + small*t).
@@ -88,7 +64,8 @@ def _smith(x: Expr, y: Expr) -> tuple[Expr, Expr, Expr, Expr]:
     return wide, ratio, scale, abs(c)
 
 
-def _complex_divide(x: Expr, y: Expr) -> Expr:
+def complex_quotient(x: Expr, y: Expr) -> Expr:
+    """x / y by Smith's method, as NumPy."""
     a, b = x.real(), x.imag()
     wide, t, scale, size = _smith(x, y)
     re = (wide.select(a, b) + wide.select(b, a) * t) * scale
@@ -97,7 +74,24 @@ def _complex_divide(x: Expr, y: Expr) -> Expr:
     return x.pool.complex(zero.select(a / size, re), zero.select(b / size, im))
 
 
-def _complex_divide_flags(operands: Operands, results: Operands) -> Masks:
+def _complex_reciprocal(x: Expr) -> Expr:
+    a, b = x.real(), x.imag()
+    wide = abs(b) <= abs(a)
+    large, small = wide.select(a, b), wide.select(b, a)
+    ratio = small / large
+    under = large + small * ratio
+    one = a.like(1.0)
+    re = wide.select(one, ratio) / under
+    return x.pool.complex(re, wide.select(ratio.flipped(), -one) / under)
+
+
+def _complex_reciprocal_masks(operands: Operands, results: Operands) -> Masks:
+    # C's <= complains of a NaN.
+    return *_complex_masks(operands, results), (FlagKind.INVALID, _complex_nan(operands[0]))
+
+
+def complex_quotient_flags(operands: Operands, results: Operands) -> Masks:
+    """What its steps warn of."""
     x, y = operands
     a, b = x.real(), x.imag()
     wide, t, scale, size = _smith(x, y)
@@ -190,10 +184,6 @@ _complex_le = _ordered(Core.LT, Core.LE)
 # gets) within this of it, relative to the absolute value.
 _PRODUCT_ULP = 2
 
-# What a complex power with a constant whole exponent becomes (rewrite.py); no name of NumPy's.
-WHOLE_COMPLEX_POWER = Op("whole complex power", 2, 1, "c", _whole_power, None, _complex_masks,
-                         propagates=(True, False))  # fmt: skip
-
 _COMPLEX = (
     Op("add", 2, 1, "c", _by_parts(lambda x, y: x + y), Fold.SUM, _complex_masks,
        propagates=(True, True)),
@@ -204,7 +194,7 @@ _COMPLEX = (
        propagates=(True, True), ulp=_PRODUCT_ULP),
     Op("square", 1, 1, "c", lambda x: _complex_multiply(x, x), None, _complex_masks,
        propagates=(True,), ulp=_PRODUCT_ULP),
-    Op("divide", 2, 1, "c", _complex_divide, None, _complex_divide_flags, _complex_divide_guard,
+    Op("divide", 2, 1, "c", complex_quotient, None, complex_quotient_flags, _complex_divide_guard,
        propagates=(True, False), ahead=("c8", "c16")),
     Op("negative", 1, 1, "c", _by_parts(Expr.flipped), propagates=(True,), ahead=("c8", "c16")),
     Op("conjugate", 1, 1, "c", lambda x: x.pool.complex(x.real(), x.imag().flipped()),
@@ -226,7 +216,7 @@ _COMPLEX = (
     Op("isinf", 1, 1, "c", lambda x: when.is_infinite(x.real()) | when.is_infinite(x.imag())),
     Op("isfinite", 1, 1, "c", lambda x: when.finite(x.real()) & when.finite(x.imag())),
     Op("sign", 1, 1, "c", None),
-    Op("reciprocal", 1, 1, "c", None),
+    Op("reciprocal", 1, 1, "c", _complex_reciprocal, None, _complex_reciprocal_masks),
     Op("clip", 3, 1, "c", None),
 )  # fmt: skip
 

@@ -1,6 +1,8 @@
 """Bodies of exp, exp2, expm1 and the hyperbolic functions, in f8.
 
-With n = rint(x / log 2) and r = x - n log 2, exp(x) = 2**n exp(r) and |r| <= log(2)/2.
+With n = rint(x / log 2) and r = x - n log 2, exp(x) = 2**n exp(r) and |r| <= log(2)/2. With
+c = (2**n + 2**-n) / 2 and s = (2**n - 2**-n) / 2, cosh(x) = c cosh(r) + s sinh(r) and
+sinh(x) = s cosh(r) + c sinh(r): no quotient.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ __all__ = [
     "exp",
     "exp2",
     "exp2_reduced",
+    "exp_pair",
     "exp_wide",
     "expm1",
     "reduce",
@@ -82,15 +85,16 @@ def _exp_reduced(r: Expr, *, fine: bool) -> Expr:
     return horner(r, (1.0, 1.0, *(c.EXP_SUM_F8 if fine else c.EXP_F4)))
 
 
-def _exp_near(x: Expr, *, fine: bool) -> Expr:
-    marked, r = reduce(x)
-    return scale(_exp_reduced(r, fine=fine), marked)
-
-
 def exp_wide(x: Expr, *, fine: bool, more: int = 0) -> Expr:
     """exp(x) * 2**more, `more` of -1, 0 or 1, for every x."""
     marked, r = reduce(clamp(x, -1000.0, 1000.0))
     return scale_far(_exp_reduced(r, fine=fine), marked, more)
+
+
+def exp_pair(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
+    """e**(x + low) where it is a normal number."""
+    marked, r = reduce(x)
+    return scale(_exp_reduced(r if low is None else r + low, fine=fine), marked)
 
 
 def _large(x: Expr) -> Expr:
@@ -143,27 +147,39 @@ def expm1(x: Expr, *, fine: bool) -> Expr:
     return _large(x).rare(wide, _expm1_near(x, fine=fine))
 
 
-def sinh(x: Expr, *, fine: bool) -> Expr:
-    """Hyperbolic sine."""
-    a = abs(x)
-    t = _expm1_near(a, fine=fine)
-    near = (t + t / (t + 1.0)) * 0.5
-    return keep_sign(_large(x).rare(exp_wide(a, fine=fine, more=-1), near), x)
+def _halves(a: Expr, *, fine: bool) -> tuple[Pair, Pair, Expr, Expr]:
+    """((2**n + 2**-n) / 2, what it lost), the same of the difference, cosh(r) - 1 and sinh(r).
+
+    Of 0 <= a < LARGE.
+    """
+    marked, r = reduce(a)
+    z = r * r
+    cosine = z * horner(z, c.COSH_F8 if fine else c.COSH_F4)
+    sine = (z * r).fma(horner(z, c.SINH_F8 if fine else c.SINH_F4), r)
+    n = marked.bitcast("i8").binary(Core.SHL, 52)
+    up = (n + 0x3FE0000000000000).bitcast("f8")
+    down = (0x3FE0000000000000 - n).bitcast("f8")
+    return fast_two_sum(up, down), fast_two_sum(up, -down), cosine, sine
 
 
 def sinh_and_cosh(x: Expr, *, fine: bool) -> tuple[Expr, Expr]:
-    """Both for |x| < LARGE: with t = e**|x| - 1, e**-|x| is 1 - t / (t + 1)."""
-    t = _expm1_near(abs(x), fine=fine)
-    d = t / (t + 1.0)
-    return keep_sign((t + d) * 0.5, x), (t * d).fma(0.5, 1.0)
+    """Both for |x| < LARGE."""
+    (total, total_lost), (difference, lost), cosine, sine = _halves(abs(x), fine=fine)
+    odd = difference + total.fma(sine, difference.fma(cosine, lost))
+    even = total + difference.fma(sine, total.fma(cosine, total_lost))
+    return keep_sign(odd, x), even
+
+
+def sinh(x: Expr, *, fine: bool) -> Expr:
+    """Hyperbolic sine."""
+    near, _ = sinh_and_cosh(x, fine=fine)
+    return _large(x).rare(keep_sign(exp_wide(abs(x), fine=fine, more=-1), x), near)
 
 
 def cosh(x: Expr, *, fine: bool) -> Expr:
     """Hyperbolic cosine."""
-    a = abs(x)
-    t = _exp_near(a, fine=fine)
-    near = t.fma(0.5, t.like(0.5) / t)
-    wide = exp_wide(a, fine=fine, more=-1)
+    _, near = sinh_and_cosh(x, fine=fine)
+    wide = exp_wide(abs(x), fine=fine, more=-1)
     return _large(x).rare(x.isnan().select(x, wide), near)
 
 

@@ -11,10 +11,14 @@ place or two however close to 0 it is.
 Logarithms: f and s as in the first class; log(1 + f) = f - s * (f - z P(z)) in two steps. What it
 loses to rounding goes on into the sum with k log 2, the factor of which is one float.
 
-expm1: exp(r) - 1 times 2**n, and 2**n - 1, of which the first class keeps the rounding errors.
+expm1: exp(r) - 1 times 2**n, and 2**n - 1, of which the first class keeps the rounding errors; not
+of f4, which is as here in both.
 
 erf(x) = 1 - exp(-x (1 + P(x))) for all x >= 0, as expm1. Its error is that of the exponent where x
 is small, and far less elsewhere. The first class has a polynomial for x <= 1, and erfc beyond.
+
+cbrt: with y near |x|**(-1/3), h = |x| y*y and r = 1 - h y, the root is h (1 - r)**(-2/3). Of what h
+is off, r takes two thirds back. The first class takes a step of Newton's with an exact residue.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from dataclasses import replace
 
 from npaccel.ir import coefficients as c
 from npaccel.ir import exponentials as wide
-from npaccel.ir import logarithms
+from npaccel.ir import logarithms, powers
 from npaccel.ir.exponentials import MAGIC, MAGIC_BITS
 from npaccel.ir.mathematics import MATHEMATICS
 from npaccel.ir.operation import Body, Op
@@ -33,6 +37,7 @@ from npaccel.ir.scalar import Core, Expr
 from npaccel.ir.singles import common
 from npaccel.ir.singles import exponentials as narrow
 from npaccel.ir.singles import logarithms as singles
+from npaccel.ir.singles import powers as cubes
 from npaccel.ir.singles.trigonometry import FAR
 from npaccel.ir.special import SPECIAL
 from npaccel.ir.trigonometry import NEAR
@@ -170,7 +175,7 @@ def _expm1(x: Expr) -> Expr:
 
 
 def _moderate(x: Expr) -> Expr:
-    return abs(x) < (narrow.LARGE if x.dtype == "f4" else wide.LARGE)
+    return abs(x) < wide.LARGE
 
 
 def _erf(x: Expr) -> Expr:
@@ -180,6 +185,25 @@ def _erf(x: Expr) -> Expr:
     tail = horner(a, c.ERF_WHOLE_SHORT if single else c.ERF_WHOLE_F8)
     s, e = _parts((-a).fma(tail, -a))
     return keep_sign((-s).fma(e, 1.0 - s), x)
+
+
+# ------------------------------------------------------------------------------------- cube roots
+
+
+def _cbrt(x: Expr) -> Expr:
+    a, single = abs(x), x.dtype == "f4"
+    y = cubes.guess(a) if single else powers.guess(a)
+    if not single:
+        y = y * horner((-(y * y)).fma(a * y, 1.0), c.CBRT_START)
+    h = a * (y * y)
+    r = (-h).fma(y, 1.0)
+    tail = horner(r, c.CBRT_FAST_SHORT if single else c.CBRT_FAST_F8)
+    return keep_sign((h * r).fma(tail, h), x)
+
+
+def _normal_size(x: Expr) -> Expr:
+    a = abs(x)
+    return common.is_normal(a) if x.dtype == "f4" else (a >= logarithms.TINY) & (a < INF)
 
 
 def _row(name: str, near: Body, usual: Callable[[Expr], Expr] | None, without: str = "") -> Op:
@@ -206,6 +230,7 @@ FAST = (
     _row("log2", _log2, _normal),
     _row("log10", _log10, _normal, without="f4"),
     _row("log1p", _log1p, _above_minus_one),
-    _row("expm1", _expm1, _moderate),
+    _row("expm1", _expm1, _moderate, without="f4"),
     _row("erf", _erf, None),
+    _row("cbrt", _cbrt, _normal_size),
 )

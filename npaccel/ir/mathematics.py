@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from npaccel.ir import conditions as when
 from npaccel.ir import logarithms, powers
+from npaccel.ir.complex_powers import COMPLEX_POWER
 from npaccel.ir.complexes import COMPLEX
 from npaccel.ir.differences import answer
 from npaccel.ir.nans import flips_odd_powers, positive_absolute
@@ -226,8 +227,8 @@ MATHEMATICS = (
     *COMPLEX,
     # NumPy's own complex functions, with all their branch cuts.
     *(Op(name, 1, 1, "c", None) for name in
-      ("exp2", "expm1", "log2", "log10", "log1p",
+      ("exp2", "expm1", "log1p",
        "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")),
-    Op("power", 2, 1, "c", None),
+    COMPLEX_POWER,
     Op("float_power", 2, 1, "c", None),
 )  # fmt: skip

@@ -17,7 +17,17 @@ from npaccel.ir.precision import (
 )
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["INV_LN2", "THIRD", "cbrt", "hypot", "is_odd", "power", "power_anywhere", "whole_power"]
+__all__ = [
+    "INV_LN2",
+    "cbrt",
+    "guess",
+    "hypot",
+    "is_odd",
+    "log2_pair",
+    "power",
+    "power_anywhere",
+    "whole_power",
+]
 
 THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
 
@@ -53,6 +63,11 @@ def _log2_pair(x: Expr, shift: Expr | None = None, *, fine: bool) -> Pair:
     log_low = (lost + (s_low + cube_low)).fma(2.0 * INV_LN2[0], log_low)
     high, low = fast_two_sum(k, log)  # k is 0 or at least 1
     return high, low + log_low
+
+
+def log2_pair(x: Expr) -> Pair:
+    """log2 of normal positive x, to about 2**-66."""
+    return _log2_pair(x, fine=True)
 
 
 def _times(y: Expr, log: Pair) -> Pair:
@@ -150,16 +165,21 @@ def _pair_product(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> tuple[Expr, Exp
 _GUESS = 2.0**52 + 2.0**20 * (1023 * 4 / 3 - 0.068)
 
 
+def guess(a: Expr) -> Expr:
+    """a**(-1/3) of normal a > 0, by its bits, to one part in 30."""
+    upper = (a.bitcast("i8").binary(Core.LSHR, 32) + 0x4330000000000000).bitcast("f8") - 2.0**52
+    third = upper.fma(-1 / 3, _GUESS)
+    return third.bitcast("i8").binary(Core.SHL, 32).bitcast("f8")
+
+
 def _cbrt_near(a: Expr, *, fine: bool) -> Expr:
-    """Of normal a > 0: y = a**(-1/3), guessed by the bits to one part in 30, and t = a*y*y.
+    """Of normal a > 0: y = a**(-1/3), t = a*y*y.
 
     Then t**3 / a = 1 + e, with the residue exact, and the root is t (1 - e/3 + 2/9 e**2).
     """
-    upper = (a.bitcast("i8").binary(Core.LSHR, 32) + 0x4330000000000000).bitcast("f8") - 2.0**52
-    third = upper.fma(-1 / 3, _GUESS)
-    guess = third.bitcast("i8").binary(Core.SHL, 32).bitcast("f8")
-    r = (-(guess * guess)).fma(a * guess, 1.0)
-    y = guess * horner(r, c.CBRT_F8 if fine else c.CBRT_F4)
+    first = guess(a)
+    r = (-(first * first)).fma(a * first, 1.0)
+    y = first * horner(r, c.CBRT_F8 if fine else c.CBRT_F4)
     inverse = y * y
     t = a * inverse
     if not fine:

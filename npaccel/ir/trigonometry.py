@@ -7,13 +7,35 @@ multiplies by the right bits of 2/pi in integers (Payne and Hanek), in a part th
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from npaccel.ir import coefficients as c
 from npaccel.ir.exponentials import MAGIC
 from npaccel.ir.nans import FLIPPED, KEPT, signed
-from npaccel.ir.precision import INF, Pair, fast_two_sum, horner, keep_sign, root, two_product
+from npaccel.ir.precision import (
+    INF,
+    Pair,
+    fast_two_sum,
+    horner,
+    keep_sign,
+    root,
+    two_product,
+    two_sum,
+)
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
+__all__ = [
+    "NEAR",
+    "arccos",
+    "arcsin",
+    "arctan",
+    "arctan2",
+    "arctan_pair",
+    "cos",
+    "sin",
+    "tan",
+    "turned",
+]
 
 INV_PIO2 = float.fromhex("0x1.45f306dc9c883p-1")
 PIO2 = tuple(
@@ -127,6 +149,13 @@ def _turn(q: Expr, r: Pair, *, fine: bool) -> Expr:
     return (value.bitcast("i8") ^ sign).bitcast("f8")
 
 
+def turned(x: Expr, low: Expr | None, *, fine: bool) -> Pair:
+    """(cos, sin) of x + low, for |x| < NEAR."""
+    q, (high, rest) = _reduce(x, fine=fine)
+    r = (high, rest) if low is None else two_sum(high, rest + low)
+    return _turn(q + 1, r, fine=fine), _turn(q, r, fine=fine)
+
+
 def _rarely_far(x: Expr, near: Expr, far: Expr) -> Expr:
     far = (abs(x) < INF).select(far, x - x)
     return (~(abs(x) < NEAR)).rare(far, near)
@@ -186,6 +215,43 @@ def _arctan_ratio(y: Expr, x: Expr, *, fine: bool) -> Pair:
     high, low = fast_two_sum(base, t)
     flat = base.eq(0.0)
     return flat.select(t, high), flat.select(tail, low + (tail + rest))
+
+
+def arctan_pair(y: Expr, x: Expr) -> Pair:
+    """arctan(y / x) of 0 <= y, x to about 2**-62."""
+    steep, middle = y > x * TAN_3PI8, y > x * TAN_PI8
+    less, less_low = two_sum(y, -x)
+    more, more_low = two_sum(y, x)
+    zero = x.like(0.0)
+    over = steep.select(-x, middle.select(less, y))
+    under = steep.select(y, middle.select(more, x))
+    over_low = (middle & ~steep).select(less_low, zero)
+    under_low = (middle & ~steep).select(more_low, zero)
+    t = over / under
+    rest = (-t).fma(under_low, (-t).fma(under, over) + over_low)
+    t_low = rest / under
+    z, z_low = two_product(t, t)
+    z_low = (t + t).fma(t_low, z_low)
+    # -1/3 + z (1/5 + z (-1/7 + z P(z))), from the inside.
+    value, low = horner(z, c.ATAN_LONG), zero
+    for leading in ((-1 / 7, _low(-1, 7)), (1 / 5, _low(1, 5)), (-1 / 3, _low(-1, 3))):
+        total = z.fma(value, leading[0])
+        lost = z.fma(value, leading[0] - total) + leading[1]
+        value, low = total, z_low.fma(value, z.fma(low, lost))
+    v, v_low = two_product(z, value)
+    v_low = z_low.fma(value, z.fma(low, v_low))
+    u, u_low = two_product(t, v)
+    u_low = t_low.fma(v, t.fma(v_low, u_low))
+    base = steep.select(t.like(PIO2[0]), middle.select(t.like(PIO2[0] / 2), 0.0))
+    base_low = steep.select(t.like(PIO2[1]), middle.select(t.like(PIO2[1] / 2), 0.0))
+    angle, lost = fast_two_sum(t, u)
+    high, more_lost = two_sum(base, angle)
+    return high, more_lost + (lost + ((t_low + u_low) + base_low))
+
+
+def _low(over: int, under: int) -> float:
+    """What the quotient as a float is off."""
+    return float(Fraction(over, under) - Fraction(over / under))
 
 
 def arctan(x: Expr, *, fine: bool) -> Expr:

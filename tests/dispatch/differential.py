@@ -38,6 +38,10 @@ class Outcome:
     arguments: Sequence[Any]
 
 
+# Allowed differences: of all floats, or of floats and complex numbers.
+Ulp = int | tuple[int, int]
+
+
 def edge_values(dtype: str) -> np.ndarray[Any, Any]:
     """15 values of `dtype`: zeros, extremes, and for floats what is not a number."""
     kind = np.dtype(dtype).kind
@@ -139,7 +143,7 @@ def check(
     function: Callable[..., Any],
     make: Callable[[], Sequence[Any]],
     *,
-    ulp: int = 0,
+    ulp: Ulp = 0,
     strides: bool = True,
     modes: Sequence[Mode] = (WRAPPED, PENDING),
     quirks: str | None = None,
@@ -149,7 +153,8 @@ def check(
     Parameters
     ----------
     make : makes the arguments anew, always the same ones.
-    ulp : allowed difference of floats, in units of the last place.
+    ulp : allowed difference of floats, in units of the last place; or of floats and of complex
+        numbers, of these in units of the last place of their size.
     strides : whether results must have NumPy's strides.
     quirks : begin of warnings that are left out: whether NumPy gives them depends on its build.
     """
@@ -181,7 +186,7 @@ def describe(arguments: Sequence[Any]) -> str:
     return ", ".join(parts)
 
 
-def same(got: Any, expected: Any, ulp: int, strides: bool, where: str) -> None:
+def same(got: Any, expected: Any, ulp: Ulp, strides: bool, where: str) -> None:
     """Assert that two results cannot be told apart but by their class being npaccel's."""
     if isinstance(expected, list | tuple):
         assert type(got) is type(expected), where
@@ -213,9 +218,13 @@ def _moving(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
 
 
 def _same_values(
-    got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], ulp: int, where: str
+    got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], ulp: Ulp, where: str
 ) -> None:
     kind = expected.dtype.kind
+    if kind == "c" and isinstance(ulp, tuple):
+        _same_numbers(got, expected, ulp[1], where)
+        return
+    ulp = ulp[0] if isinstance(ulp, tuple) else ulp
     if kind == "c":
         _same_values(got.real.copy(), expected.real.copy(), ulp, where)
         _same_values(got.imag.copy(), expected.imag.copy(), ulp, where)
@@ -233,6 +242,20 @@ def _same_values(
     order_got, order_expected = _ordered(got), _ordered(expected)
     apart = np.where(nan, 0.0, np.abs(order_got - order_expected))
     # One step lies between -0.0 and 0.0 too, so an exact comparison tells them apart.
+    assert (apart <= ulp).all(), f"{where}: {got!r} is not {expected!r} ({apart.max()} ulp)"
+
+
+def _same_numbers(
+    got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], ulp: int, where: str
+) -> None:
+    """Of complex numbers that are off by what an exponent is off: over- and underflows have no
+    sign."""
+    for ours, theirs in ((got.real, expected.real), (got.imag, expected.imag)):
+        assert np.array_equal(np.isnan(ours), np.isnan(theirs)), f"{where}: {got!r}, {expected!r}"
+    size = np.abs(expected)
+    there = np.isfinite(size)
+    assert np.array_equal(np.isfinite(np.abs(got)), there), f"{where}: {got!r}, {expected!r}"
+    apart = np.abs(got[there] - expected[there]) / np.spacing(size[there])
     assert (apart <= ulp).all(), f"{where}: {got!r} is not {expected!r} ({apart.max()} ulp)"
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from npaccel.ir.complex_powers import WHOLE_COMPLEX_POWER
 from npaccel.ir.differences import answer
-from npaccel.ir.exact import WHOLE_COMPLEX_POWER
 from npaccel.ir.mathematics import (
     HALF_POWER,
     LOW_FLOAT_POWER,
@@ -332,7 +332,7 @@ def _low(dtype: str, value: Value) -> Value | None:
 def _whole_complex(dtype: str, value: Value) -> Value | None:
     if dtype[0] != "c" or not isinstance(value, complex):
         return None
-    whole = value.imag == 0 and value.real.is_integer() and 1 <= value.real < 100
+    whole = value.imag == 0 and value.real.is_integer() and abs(value.real) < 100
     part = f"f{int(dtype[1:]) // 2}"
     return value if whole and answer(f"complex-products {part}") else None
 

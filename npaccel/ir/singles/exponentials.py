@@ -10,7 +10,7 @@ import functools
 from npaccel.ir import coefficients as c
 from npaccel.ir import exponentials
 from npaccel.ir.nans import POSITIVE, passed
-from npaccel.ir.precision import by_f8, fast_two_sum, horner, keep_sign, two_sum
+from npaccel.ir.precision import by_f8, horner, keep_sign
 from npaccel.ir.scalar import Core, Expr
 from npaccel.ir.singles.common import MAGIC, by_size
 
@@ -56,13 +56,10 @@ def _exp2(x: Expr) -> Expr:
 
 
 def _expm1(x: Expr) -> Expr:
-    marked = x.fma(LOG2E, MAGIC)
-    n = marked - MAGIC
-    r, rest = fast_two_sum((-n).fma(LN2_HIGH, x), (-n) * LN2_LOW)
+    # 2**n (exp(r) - 1) and 2**n - 1, whose rounding errors are within the bound.
+    marked, r = reduce(x)
     s = scale(x.like(1.0), marked)
-    tail = (r * r).fma(horner(r, c.EXP_SHORT), rest)
-    high, low = two_sum(s - 1.0, s * r)
-    return x.eq(0.0).select(x, high + s.fma(tail, low))
+    return keep_sign(s.fma((r * r).fma(horner(r, c.EXP_SHORT), r), s - 1.0), x)
 
 
 def _waves(r: Expr) -> tuple[Expr, Expr]:
@@ -93,20 +90,19 @@ def _cosh(x: Expr) -> Expr:
 
 
 def tanh(x: Expr) -> Expr:
-    """1 - 2 / (exp(2 a) + 1), but near 0; of every f4, so that no NaN is rare."""
+    """As in f8, of every f4, so that no NaN is rare."""
     nans = passed("tanh", x.dtype)
     if x.dtype != "f4":
         return by_f8(functools.partial(exponentials.tanh, nans=nans))(x)
     a = abs(x)
-    least = (a > 10.0).select(a.like(10.0), a)
-    marked = least.fma(2.0 * LOG2E, MAGIC)
-    r = least.fma(2.0 * LOG2E, -(marked - MAGIC))
-    e = scale(r.fma(horner(r, c.EXP2_SHORT), 1.0), marked)
-    large = (-2.0 / (e + 1.0)) + 1.0
-    z = a * a
-    small = (z * a).fma(horner(z, c.TANH_SHORT), a)
+    a = (a > 10.0).select(a.like(10.0), a)
+    marked = a.fma(2.0 * LOG2E, MAGIC + 126)
+    n = marked - (MAGIC + 126)
+    r = (-n).fma(LN2_LOW, (-n).fma(LN2_HIGH, a + a))
+    s = marked.bitcast("i4").binary(Core.SHL, 23).bitcast("f4")  # 2**(n - 1)
+    t = s.fma((r * r).fma(horner(r, c.EXP_SHORT), r), s - 0.5)
     sign = (x < 10.0).select(x, 10.0) if nans == POSITIVE else x
-    return keep_sign((a >= 0.5).select(large, small), sign)
+    return keep_sign(t / (t + 1.0), sign)
 
 
 def _usual(x: Expr) -> Expr:

@@ -49,6 +49,17 @@ def test_functions_may_differ_in_the_last_places_of_each_element() -> None:
     ]  # fmt: skip
 
 
+def test_complex_powers_may_differ_by_what_their_exponent_is_off() -> None:
+    r = request("power", ("c16", "c16", "c16"))
+    bases, exponents = np.full(4, 2 + 1j), np.array([0.1, 300.5, 300.5, 5000.5 + 0j])
+    with np.errstate(all="ignore"):
+        result = np.power(bases, exponents)
+        seen = result * [1 + 4e-14, 1 + 4e-14, 1 + 4e-11, 1]
+    assert not np.isfinite(result[3])
+    seen[3] = complex(-np.inf, 1e300)
+    assert wrong(r, [bases, exponents], seen, result) == [True, False, True, False]
+
+
 def test_a_cast_behind_a_function_may_tip_and_no_more() -> None:
     r = request("exp", ("f8", "f8"))
     result = [2.9999999999999996, 2.5, 3.0, -1e-320]
