@@ -76,6 +76,9 @@ class Mixed:
         k, columns = pick((2, 3, 4, 5, 8)), pick((2, 3, 4, 7, 16, 31))
         rows = max(2, n // columns)
         grids = [(rows, columns), (rows, columns), (columns,), (rows, 1), (1, columns)]
+        if self.random.random() < 0.3:
+            planes = (k, max(2, rows // k), columns)
+            grids = [planes, planes, (k, 1, columns), planes[1:], (1, planes[1], 1), (k, 1, 1)]
         vectors = [(n,), (n,), (n,), (columns, rows), (n, 1) if n < 300 else (n,)]
         rare = [(), (k, k), (k, 3), (2, 3, k), (1,), (3,), (columns,) * 2, (k, n // (k * 3) + 1, 3)]
         return rare if self.random.random() < 0.2 else vectors + grids
@@ -333,7 +336,9 @@ class Mixed:
 
     def loop(self, depth: int) -> list[str]:
         """A loop, of which NumPy has run all rounds."""
-        rounds = self.random.choice((3, 5, 8) if self.scale == "large" else (3, 5, 8, 12, 20, 30))
+        rounds = self.random.choice(
+            (3, 5, 8) if self.scale == "large" else (3, 5, 8, 12, 20, 30, 60)
+        )
         body: list[tuple[str, str]] = []
         for _ in range(self.random.randint(3, 12)):
             for text in self.statement():
