@@ -24,6 +24,7 @@ def block(dtype: str = "d") -> np.ndarray[Any, Any]:
 
 # x, y: two blocks; c: a condition; w: positive weights.
 CALLS = {
+    "repeat too often": lambda x, y, c: np.repeat(x, 1 << 70, axis=0),
     "dot by names": lambda x, y, c: np.dot(b=x, a=y.T),
     "dot by one name": lambda x, y, c: np.dot(x, b=y.T),
     "where": lambda x, y, c: np.where(c, x, y),

@@ -137,7 +137,7 @@ def test_what_is_asked_of_a_number_is_answered_by_it(body, number):
         except Exception as error:
             return type(error), str(error), x.tolist()
 
-    section = npaccel.macro(lambda x, k: body(x, k))
+    section = npaccel.macro(body)
     for _ in range(3):
         assert outcome(section) == outcome(section.__wrapped__)
 
