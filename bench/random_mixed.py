@@ -309,7 +309,7 @@ class Mixed:
         """One, which has been run, with what it makes necessary."""
         for _ in range(60):
             template = self.random.choice(self.pool())
-            if ("tune(" if self.bits else "base is None") in template:  # other bits; other bases
+            if self.bits and "tune(" in template:  # whose bits?
                 continue
             template, before = template.replace("SEC", self.random.choice(("sec0", "sec1"))), {}
             try:

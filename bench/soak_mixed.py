@@ -89,7 +89,8 @@ def facts(value: Any) -> Any:
 
 
 def either_way(words: str) -> str:
-    """Python turns comparisons of an array and one of ours round."""
+    """Python turns comparisons of an array and one of ours round; recursion ends here or there."""
+    words = words.replace(" while calling a Python object", "")
     return " ".join(sorted(words.split())) if "broadcast together" in words else words
 
 
