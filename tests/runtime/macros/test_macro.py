@@ -121,6 +121,7 @@ NUMBERS = {
     "method": lambda x, k: x + k.is_integer(),
     "pair": lambda x, k: x * k.as_integer_ratio()[0],
     "hash": lambda x, k: x + hash(k),
+    "class": lambda x, k: x + 1 if isinstance(k, float) else x - 1,
     "written before": lambda x, k: (x.__iadd__(1), k[0]),
 }
 
