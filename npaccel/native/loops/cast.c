@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) uint64_t unsigned_of_integer(int64_
     CONVERT(A, i2, T, W, int16_t, (int16_t)x)                                                    \
     CONVERT(A, u2, T, W, uint16_t, (uint16_t)x)                                                  \
     CONVERT(A, i4, T, W, int32_t, (int32_t)x)                                                    \
-    CONVERT(A, u4, T, W, uint32_t, (uint32_t)(int64_t)x)                                                  \
+    CONVERT(A, u4, T, W, uint32_t, (uint32_t)(int64_t)x)                                         \
     CONVERT(A, i8, T, W, int64_t, (int64_t)x)                                                    \
     CONVERT(A, u8, T, W, uint64_t, UNSIGNED(x))                                                  \
     CONVERT(A, f2, T, W, half, HALF)                                                             \
