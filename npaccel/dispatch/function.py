@@ -303,7 +303,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _product(name: str, function: Function) -> None:
-    def product(a: Any, b: Any, /, *out: Any, **more: Any) -> Any:
+    def product(a: Any, b: Any, *out: Any, **more: Any) -> Any:
         result = None if out or more else _native.product(name, a, b)
         if result is None:
             raise NotRecorded("matrix product")

@@ -377,6 +377,8 @@ def repeated(array: Array, times: Any, axis: Any) -> Any:
     """Each element `times` times along an axis: a copy of a broadcast view."""
     if type(times) is not int or times < 1 or array.size == 0:
         raise NotRecorded("counts that differ")
+    if times > sys.maxsize // array.nbytes:  # NumPy's error
+        raise NotRecorded
     source: Any = _native.wrap(array)
     if axis is None:
         source, axis = source.ravel(), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ def block(dtype: str = "d") -> np.ndarray[Any, Any]:
 
 # x, y: two blocks; c: a condition; w: positive weights.
 CALLS = {
+    "repeat too often": lambda x, y, c: np.repeat(x, 1 << 70, axis=0),
+    "dot by names": lambda x, y, c: np.dot(b=x, a=y.T),
+    "dot by one name": lambda x, y, c: np.dot(x, b=y.T),
     "where": lambda x, y, c: np.where(c, x, y),
     "where scalar": lambda x, y, c: np.where(c, x, 0),
     "where scalars": lambda x, y, c: np.where(c, 1.5, 0),
@@ -334,6 +338,22 @@ def test_registries_do_not_overlap() -> None:
     assert VIEWS <= COMPOSITES
     assert not COMPOSITES & set(IMPLEMENTED)
     assert len(COMPOSITES) > 60
+
+
+def test_arguments_by_name() -> None:
+    """What NumPy takes by name, our functions do."""
+    for function, ours in IMPLEMENTED.items():
+        taken = inspect.signature(ours).parameters.values()
+        places = {p.name for p in taken if p.kind is p.POSITIONAL_ONLY}
+        names = {p.name for p in taken if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        try:
+            asked = inspect.signature(function).parameters.values()
+        except ValueError:  # older NumPys tell nothing of some
+            continue
+        theirs = {p.name for p in asked if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        assert not theirs & places, function
+        if not any(p.kind is p.VAR_KEYWORD for p in taken):
+            assert theirs <= names, function
 
 
 @st.composite

@@ -129,3 +129,12 @@ def test_long_vectors() -> None:
             assert isinstance(np.dot(long, long), np.generic)
             made = a @ x
         assert made.base is None and made.flags.owndata
+
+
+def test_a_number_is_a_number_with_any_threshold() -> None:
+    npaccel.config.threshold = 0
+    long = numbers("l", (40_000,))
+    want = long @ long
+    with npaccel.accelerate():
+        for number in (long @ long, np.dot(long, long), npaccel.asarray(long).dot(long)):
+            assert type(number) is type(want) and number == want

@@ -116,6 +116,11 @@ def test_arguments_of_reduce(name: str, arguments: dict[str, Any]) -> None:
         check(lambda a: getattr(np, name).reduce(a, **arguments), lambda array=array: (array,))
 
 
+@pytest.mark.parametrize("subok", [True, False, 1, 0, None, "yes", np.True_], ids=repr)
+def test_subok_beside_out_is_numpys_to_judge(subok: Any) -> None:
+    check(lambda x, o: np.sqrt(x, out=o, subok=subok), lambda: (np.arange(600.0), np.ones(600)))
+
+
 def test_errors_at_the_call() -> None:
     """Where floating-point errors must be told at once nothing waits."""
     x = np.full((64, 64), 1e200)

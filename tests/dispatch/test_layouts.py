@@ -75,3 +75,21 @@ def test_axes_of_one_element_lie_as_numpys(name: str) -> None:
                 plain = call(x)
             for found in (call(npaccel.asarray(x)), plain):
                 assert (found.shape, found.strides) == (expected.shape, expected.strides), order
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+def test_results_in_an_order(order: Any) -> None:
+    """Any is C, but where all operands lie as Fortran's."""
+    base = np.arange(24.0).reshape(2, 3, 4)
+    layouts = [
+        base,
+        np.asfortranarray(base),
+        np.repeat(base, 2, axis=-1)[..., ::2],
+        np.repeat(base.T, 2, axis=-1)[..., ::2].T,
+        base[:, ::-1],
+    ]
+    for x, y in itertools.product(layouts, [*layouts, 2.0]):
+        expected = np.multiply(x, y, order=order)
+        found = np.multiply(npaccel.asarray(x), y, order=order)
+        assert found.strides == expected.strides, (np.shape(y), x.strides)
+        assert np.array_equal(found, expected)

@@ -67,12 +67,11 @@ PyObject *npa_multiply_vector(PyUFuncObject *u, PyObject *const *args)
     if (made != NULL) {
         shown = PyArray_Newshape((PyArrayObject *)made, &kept, NPY_CORDER);
     }
-    if (shown != NULL && PyArray_CheckExact(shown)) { /* it owns its memory then, or is a number */
+    if (shown != NULL && PyArray_CheckExact(shown)) { /* it owns its memory then */
         Py_SETREF(shown, PyArray_NewCopy((PyArrayObject *)shown, NPY_CORDER));
-        shown = shown != NULL ? PyArray_Return((PyArrayObject *)shown) : NULL;
     }
     Py_XDECREF(made), Py_XDECREF(pair[0]), Py_XDECREF(pair[1]);
-    return shown;
+    return shown != NULL ? PyArray_Return((PyArrayObject *)shown) : NULL; /* or is a number */
 }
 
 PyObject *npa_dot_integers(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,

@@ -2,7 +2,8 @@
  *
  * for (i = 0; i < n; i++)  to[i * to_step] = (TO)from[i * from_step]
  *
- * Out-of-range floats give what the compiler's conversion instructions give, in NumPy too. */
+ * Out-of-range floats give what the compiler's conversion instructions give, in NumPy too, whose
+ * loops convert to signed integers (Note [Casts] of ir/scalar.py). */
 #include "loops/loops.h"
 
 #include <string.h>
@@ -14,6 +15,27 @@
 typedef _Float16 half;
 typedef void cast_function(const char *from, int64_t from_step, char *to, int64_t to_step,
                            int64_t n);
+
+/* AVX-512 has instructions for unsigned integers, which are invalid, and differ, for what is
+ * negative. One conversion of an element, for a second one might be invalid. */
+#define UNSIGNED_OF(NAME, T)                                                                     \
+    static inline __attribute__((always_inline)) uint64_t NAME(T x)                              \
+    {                                                                                            \
+        const T half_range = (T)9223372036854775808.0; /* 2**63 */                               \
+        bool large = x >= half_range;                                                            \
+        return (uint64_t)(int64_t)(x - (large ? half_range : 0)) ^ (uint64_t)large << 63;        \
+    }
+UNSIGNED_OF(unsigned_of_single, float)
+UNSIGNED_OF(unsigned_of_double, double)
+
+static inline __attribute__((always_inline)) uint64_t unsigned_of_integer(int64_t x)
+{
+    return (uint64_t)x;
+}
+
+#define UNSIGNED(x)                                                                              \
+    _Generic((x), float: unsigned_of_single, double: unsigned_of_double,                         \
+             default: unsigned_of_integer)((x))
 
 /* Memory seen as bools may hold anything. Processors convert halfs from and to singles: an integer
  * that is no single is no half either, but infinite. */
@@ -44,9 +66,9 @@ typedef void cast_function(const char *from, int64_t from_step, char *to, int64_
     CONVERT(A, i2, T, W, int16_t, (int16_t)x)                                                    \
     CONVERT(A, u2, T, W, uint16_t, (uint16_t)x)                                                  \
     CONVERT(A, i4, T, W, int32_t, (int32_t)x)                                                    \
-    CONVERT(A, u4, T, W, uint32_t, (uint32_t)x)                                                  \
+    CONVERT(A, u4, T, W, uint32_t, (uint32_t)(int64_t)x)                                         \
     CONVERT(A, i8, T, W, int64_t, (int64_t)x)                                                    \
-    CONVERT(A, u8, T, W, uint64_t, (uint64_t)x)                                                  \
+    CONVERT(A, u8, T, W, uint64_t, UNSIGNED(x))                                                  \
     CONVERT(A, f2, T, W, half, HALF)                                                             \
     CONVERT(A, f4, T, W, float, (float)x)                                                        \
     CONVERT(A, f8, T, W, double, (double)x)                                                      \

@@ -411,7 +411,11 @@ static PyArrayObject *only_out(PyObject *const *named, PyObject *names)
                 return NULL;
             }
             break;
-        case 2: break;
+        case 2:
+            if (!PyBool_Check(value)) { /* an error */
+                return NULL;
+            }
+            break;
         default: return NULL;
         }
     }

@@ -36,6 +36,17 @@ static bool as_array(PyObject *o, PyArrayObject **out, const char *what)
     return true;
 }
 
+/* What NumPy's iterator takes order "A" for. */
+static char order_of_all(const npa_value *values, int n)
+{
+    for (int k = 0; k < n; k++) {
+        if (values[k].array != NULL && !PyArray_IS_F_CONTIGUOUS(values[k].array)) {
+            return 'C';
+        }
+    }
+    return 'K'; /* which finds Fortran's */
+}
+
 PyObject *npa_py_map(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -68,7 +79,7 @@ PyObject *npa_py_map(PyObject *self, PyObject *args, PyObject *kwargs)
     } else if (!as_array(out, &outs[0], "out")) {
         return NULL;
     }
-    char how = order[0] == 'A' ? 'K' : order[0];
+    char how = order[0] == 'A' ? order_of_all(values, rule->nin) : order[0];
     int status = npa_record_map(rule, values, out != Py_None ? outs : NULL, mask, how, 0, results);
     return finish(status, results, rule->nout);
 }

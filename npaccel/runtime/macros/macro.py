@@ -38,6 +38,9 @@ OTHER, DONE, BODY = range(3)
 UNFIT: Final = "the recording did not fit its own arguments"
 CHECK_MODE: Final = "check mode runs every request by itself"
 LOOKED_AT: Final = "each operation is looked at"
+# What a body may raise because it finds a stand-in where it expects a number.
+OF_STAND_INS: Final = (AttributeError, IndexError, TypeError, ValueError)
+RAISES: Final = "it raises an exception while it is recorded"
 
 
 class Sections:
@@ -272,6 +275,10 @@ class Section:
         names, count = tuple(kwargs), len(args)
         given = (*args, *kwargs.values())
         code, threshold = self.sections.code, self.sections.config.threshold
+        if isinstance(recording.raised, OF_STAND_INS):
+            result = self._run_body(args, kwargs, RAISES)  # raises the same, in words about numbers
+            self.refused[_outline(args, kwargs)] = RAISES
+            return result
         if recording.raised is not None:
             if any(buffer[1] for buffer in recording.section.buffers()):
                 # What it wrote before it raised is there, as after NumPy.

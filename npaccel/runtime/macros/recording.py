@@ -13,6 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from npaccel import _native
 from npaccel.errors import SectionError
+from npaccel.runtime.macros.body_code import LIBRARIES, library_of
 from npaccel.runtime.macros.draws import Draws, StandIn
 from npaccel.runtime.macros.guards import Guards, Refused, root
 from npaccel.runtime.macros.traced_scalars import TracedScalar, TracedScalars
@@ -137,6 +138,11 @@ class Recording:
 
     def _called(self, frame: types.FrameType, function: Any) -> None:
         """The C core's callback; raises."""
+        users = library_of(frame.f_globals) not in LIBRARIES
+        if function is isinstance and users and self._positions:
+            # What stands for a NumPy scalar is an array.
+            self.stopped = Again(frozenset(self._positions.values()))
+            raise self.stopped
         try:
             self._known.called(frame, function)
         except Refused as refusal:

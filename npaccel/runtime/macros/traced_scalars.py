@@ -8,6 +8,7 @@ recording then holds for that value only.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -176,7 +177,7 @@ class TracedScalar(_native.Runtime):
     __int__ = _looked(int)
     __float__ = _looked(float)
     __complex__ = _looked(complex)
-    __index__ = _looked(lambda value: value.__index__())
+    __index__ = _looked(operator.index)
     __abs__ = _looked(abs)
     __round__ = _looked(round)
     __trunc__ = _looked(math.trunc)

@@ -261,6 +261,21 @@ def test_sums_of_bools(deferred, fold: Callable[[Any, Any], Any], shape: tuple[i
         np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.parametrize("source", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("target", ["u4", "u8"])
+def test_casts_to_unsigned_integers(deferred, source: str, target: str) -> None:
+    """Where NumPy has one answer: down to the least i4, and for u8 up to the largest."""
+    values = [-0.5, -1.5, -60000.0, 3.75] if source == "f2" else [-0.5, -1.5, -2.0e9, 4.0e9]
+    values += [1.0e19, 1.5e19, 2.0**63, -9.0e18] if target == "u8" and source != "f2" else []
+    for value in values:
+        for x in (np.full(1000, value, source), np.full((1000, 3), value, source)[:, 1]):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy has none
+                want = x.astype(target)
+                found = npaccel.evaluate(npaccel.asarray(x).astype(target))
+            np.testing.assert_array_equal(found, want)
+
+
 @pytest.mark.pending
 @pytest.mark.room
 def test_what_is_dead_takes_no_memory(deferred, setting) -> None:

@@ -107,6 +107,42 @@ def test_a_scalar_that_does_not_fit():
         fill(np.arange(5), np.float64(1e300))
 
 
+NUMBERS = {
+    "subscript": lambda x, k: x + k[0],
+    "length": lambda x, k: x + len(k),
+    "call": lambda x, k: x + k(),
+    "attribute": lambda x, k: x + k.other,
+    "operator": lambda x, k: x + (k << 1),
+    "product": lambda x, k: (k @ 2) * x,
+    "range": lambda x, k: [x * s for s in range(k)],
+    "index": lambda x, k: x + [1, 2][k],
+    "slice": lambda x, k: x[:k],
+    "bytes": lambda x, k: (x, bytes(k)),
+    "method": lambda x, k: x + k.is_integer(),
+    "pair": lambda x, k: x * k.as_integer_ratio()[0],
+    "hash": lambda x, k: x + hash(k),
+    "class": lambda x, k: x + 1 if isinstance(k, float) else x - 1,
+    "written before": lambda x, k: (x.__iadd__(1), k[0]),
+}
+
+
+@pytest.mark.parametrize("body", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("number", [0.5, np.float64(0.5), np.float32(0.5)])
+def test_what_is_asked_of_a_number_is_answered_by_it(body, number):
+    """The recording has others for them, which know less and call themselves otherwise."""
+
+    def outcome(call):
+        x = np.arange(5.0)
+        try:
+            return repr(call(x, number)), x.tolist()
+        except Exception as error:
+            return type(error), str(error), x.tolist()
+
+    section = npaccel.macro(body)
+    for _ in range(3):
+        assert outcome(section) == outcome(section.__wrapped__)
+
+
 def test_views_through_what_is_no_array():
     @npaccel.macro
     def windows(x):
