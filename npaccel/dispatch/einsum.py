@@ -44,7 +44,7 @@ def einsum(*operands: Any, **words: Any) -> Any:
         raise NotRecorded(REASON)
     if not _native.wants(*arrays) or not all(x.flags.c_contiguous for x in arrays):
         raise NotRecorded(REASON)
-    wrapped = [_native.wrap(take_array(x)) for x in arrays]
+    wrapped: list[Array] = [_native.wrap(take_array(x)) for x in arrays]
     with np.errstate(all="ignore"):
         result = _product(terms, output, wrapped)
         return _spread(terms, output, wrapped, extents) if result is None else result
