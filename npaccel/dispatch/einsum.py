@@ -105,9 +105,11 @@ def _product(terms: list[str], output: str, arrays: list[Array]) -> Any:
     (first, one, left), (second, two, right) = factors
     rows = _turned(first, one, [*stack, *left, *shared])
     columns = _turned(second, two, [*stack, *shared, *right])
+    if not stack or (left and right):
+        return np.matmul(rows, columns)
     if not left:
-        return np.matmul(rows[..., None, :], columns)[..., 0, :]
-    return np.matmul(rows, columns) if right else np.matmul(rows, columns[..., None])[..., 0]
+        return np.matmul(rows[..., None, :], columns)[..., 0, :].copy()
+    return np.matmul(rows, columns[..., None])[..., 0].copy()
 
 
 def _turned(array: Array, term: str, letters: list[str]) -> Array:

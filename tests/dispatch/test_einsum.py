@@ -47,7 +47,8 @@ def told(call: Callable[[], Any]) -> tuple[Any, ...]:
             x = call()
         except (ValueError, TypeError) as error:
             return type(error), str(error), ()
-        looks = (type(x) is np.float64, np.shape(x), np.asarray(x).strides, np.asarray(x).dtype)
+        own = isinstance(x, np.ndarray) and x.flags.owndata
+        looks = (own, np.shape(x), np.asarray(x).strides, np.asarray(x).dtype)
         return looks, np.asarray(x), [str(w.message) for w in heard]
 
 
