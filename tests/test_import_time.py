@@ -21,7 +21,7 @@ START = frozenset(
             *("backends", "backends.registry"),
             *("caches", "caches.startup_profile", "caches.identity", "caches.store"),
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),
-            *("dispatch.draws",),
+            *("dispatch.draws", "dispatch.einsum"),
             *("dispatch.fallback", "dispatch.flat", "dispatch.function", "dispatch.gather"),
             *("dispatch.indexing", "dispatch.method", "dispatch.operands", "dispatch.redirect"),
             *("dispatch.rules", "dispatch.special", "dispatch.ufunc"),

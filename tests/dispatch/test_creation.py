@@ -261,6 +261,7 @@ def test_empty_like(dtype: str, shape: str) -> None:
             assert [made(one) for one in given] == expected
 
 
+@pytest.mark.pending
 def test_empty_like_is_made_without_python() -> None:
     called: list[str] = []
 

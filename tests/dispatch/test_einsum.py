@@ -121,6 +121,7 @@ def test_out_and_lists_of_letters() -> None:
     np.testing.assert_array_equal(mixed, a @ b)
 
 
+@pytest.mark.pending
 def test_it_is_recorded() -> None:
     a, b = operands("ij,ij", "f8")
     with npaccel.accelerate():

@@ -141,6 +141,7 @@ def test_layouts(first: str, second: str) -> None:
         assert told(lambda: np.maximum.reduce(items)) == expected
 
 
+@pytest.mark.pending
 def test_it_is_recorded_and_its_arrays_may_change_after() -> None:
     given = parts("f8", 3)
     expected = np.maximum.reduce(given)

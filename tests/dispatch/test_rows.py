@@ -163,7 +163,6 @@ PRODUCTS: dict[str, Call] = {
     "vecdot, vector": lambda a: np.vecdot(a, a[0, 0, 0]),
     "matvec": lambda a: np.matvec(a, a[..., 0]) if hasattr(np, "matvec") else 0,
     "vecmat": lambda a: np.vecmat(a[..., 0, :], a) if hasattr(np, "matvec") else 0,
-    "einsum": lambda a: np.einsum("abij,abjk->abik", a, a),
     "in place": lambda a: np.matmul(a, a, casting="no"),
 }
 

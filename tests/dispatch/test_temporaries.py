@@ -72,6 +72,7 @@ def test_a_temporary_is_folded(name: str, dtype: str) -> None:
             same(result, function(expected))
 
 
+@pytest.mark.pending
 @pytest.mark.skipif(borrows, reason="Python 3.14's stack borrows references")
 @pytest.mark.parametrize("name", FOLDS)
 def test_what_only_the_stack_holds_is_not_stored(name: str) -> None:
@@ -88,6 +89,7 @@ def test_what_only_the_stack_holds_is_not_stored(name: str) -> None:
         assert fused_away() == 2, way
 
 
+@pytest.mark.pending
 @pytest.mark.skipif(borrows, reason="Python 3.14's stack borrows references")
 def test_a_ufuncs_reduce() -> None:
     a = numbers()
@@ -97,6 +99,7 @@ def test_a_ufuncs_reduce() -> None:
     same(reduce((a - 2.0) * 0.5), outside(lambda: np.add.reduce((a - 2.0) * 0.5)))
 
 
+@pytest.mark.pending
 @pytest.mark.skipif(borrows, reason="Python 3.14's stack borrows references")
 def test_wrapped_arrays_outside_a_block() -> None:
     with npaccel.backend("llvm"):

@@ -20,7 +20,7 @@ CASES = [
     pytest.param(function, dtype, id=f"{function.__name__}-{dtype}")
     for function in SIZES
     for dtype in ("f4", "f8")
-    if (function, dtype) != (np.log10, "f4")
+    if (function, dtype) not in ((np.log10, "f4"), (np.expm1, "f4"))
 ]
 N = 1 << 17
 
