@@ -1,9 +1,9 @@
-"""`np.einsum` of large real arrays: a matrix product, or an element-wise one.
+"""`np.einsum` of two large real arrays, where it is a product of matrices, or a stack of them.
 
-NumPy's loop takes one step after the other, whatever the letters say. Here what two operands share
-and the result lacks is a matrix product where one has an axis of its own besides. What has all
-letters in the result is recorded as multiplications. Other sums are NumPy's, whose loop for them
-takes as long as memory does. As NumPy's, no result is -0.0, and nothing is warned of.
+NumPy's loop takes one step after the other, whatever the letters say. Here what the operands share
+and the result lacks is one axis, and one or both have an axis of their own besides. Everything else
+is NumPy's, whose loop for it takes about as long as memory does. As NumPy's, no result is -0.0, and
+nothing is warned of.
 """
 
 from __future__ import annotations
@@ -22,22 +22,18 @@ __all__ = ["einsum"]
 
 Array = np.ndarray[Any, Any]
 REASON = "matrix product"
-MOST_OPERANDS = 3
-# How long rows are, at least, that it takes no longer than NumPy's before there is a kernel.
-LONG = 32
 
 
 @implements(np.einsum)
 def einsum(*operands: Any, **words: Any) -> Any:
-    """Record ``np.einsum(subscripts, *arrays)``."""
-    if words.pop("optimize", False) is not False or words or len(operands) < 2:
+    """``np.einsum(subscripts, a, b)`` by ``np.matmul``."""
+    if words.pop("optimize", False) is not False or words or len(operands) != 3:
         raise NotRecorded(REASON)
     subscripts, *arrays = operands
-    if type(subscripts) is not str or len(arrays) > MOST_OPERANDS:
+    if type(subscripts) is not str:
         raise NotRecorded(REASON)
     terms, output = _read(subscripts)
-    extents = _extents(terms, arrays)
-    if not set(output) <= extents.keys() or not _in_order(terms, output):
+    if not _fit(terms, output, arrays) or not _in_order(terms, output):
         raise NotRecorded(REASON)
     dtype = arrays[0].dtype
     if dtype.kind not in "fiu" or dtype.char in "eg" or any(x.dtype != dtype for x in arrays):
@@ -46,8 +42,7 @@ def einsum(*operands: Any, **words: Any) -> Any:
         raise NotRecorded(REASON)
     wrapped: list[Array] = [_native.wrap(take_array(x)) for x in arrays]
     with np.errstate(all="ignore"):
-        result = _product(terms, output, wrapped)
-        return _spread(terms, output, wrapped, extents) if result is None else result
+        return _product(terms, output, wrapped)
 
 
 def _read(subscripts: str) -> tuple[list[str], str]:
@@ -64,17 +59,17 @@ def _read(subscripts: str) -> tuple[list[str], str]:
     return terms, output
 
 
-def _extents(terms: list[str], arrays: list[Any]) -> dict[str, int]:
+def _fit(terms: list[str], output: str, arrays: list[Any]) -> bool:
+    """Whether each letter has one extent, and the result no other letters."""
     if len(terms) != len(arrays) or not all(map(is_array, arrays)):
-        raise NotRecorded(REASON)
+        return False
     extents: dict[str, int] = {}
     for term, array in zip(terms, arrays, strict=True):
         if array.ndim != len(term) or array.ndim == 0 or array.size == 0:
-            raise NotRecorded(REASON)
-        for letter, extent in zip(term, array.shape, strict=True):
-            if extents.setdefault(letter, extent) != extent:
-                raise NotRecorded(REASON)
-    return extents
+            return False
+        if any(extents.setdefault(x, n) != n for x, n in zip(term, array.shape, strict=True)):
+            return False
+    return set(output) <= extents.keys()
 
 
 def _in_order(terms: list[str], output: str) -> bool:
@@ -87,21 +82,19 @@ def _in_order(terms: list[str], output: str) -> bool:
 
 
 def _product(terms: list[str], output: str, arrays: list[Array]) -> Any:
-    """As a product of matrices, of a matrix and a vector, or a stack of them; None: it is none."""
-    if len(terms) != 2:
-        return None
+    """A product of matrices, of a matrix and a vector, or a stack of them."""
     one, two = terms
     shared = [x for x in one if x in two and x not in output]
     left = [x for x in one if x not in two]
     right = [x for x in two if x not in one]
     stack = [x for x in output if x in one and x in two]
     if len(shared) != 1 or not 1 <= len(left) + len(right) <= 2 or max(len(left), len(right)) > 1:
-        return None
+        raise NotRecorded(REASON)
     factors = [(arrays[0], one, left), (arrays[1], two, right)]
     if list(output) == [*stack, *right, *left]:
         factors.reverse()
     elif list(output) != [*stack, *left, *right]:
-        return None
+        raise NotRecorded(REASON)
     (first, one, left), (second, two, right) = factors
     rows = _turned(first, one, [*stack, *left, *shared])
     columns = _turned(second, two, [*stack, *shared, *right])
@@ -114,19 +107,3 @@ def _product(terms: list[str], output: str, arrays: list[Array]) -> Any:
 
 def _turned(array: Array, term: str, letters: list[str]) -> Array:
     return array.transpose([term.index(x) for x in letters])
-
-
-def _spread(terms: list[str], output: str, arrays: list[Array], extents: dict[str, int]) -> Any:
-    """As multiplications over all letters, all of which the result has."""
-    short = any(extents[term[-1]] < LONG for term in terms)
-    if short or len(terms) == 1 or len(output) < len(extents):
-        raise NotRecorded(REASON)
-    spread = []
-    for term, array in zip(terms, arrays, strict=True):
-        turned = _turned(array, term, [x for x in output if x in term])
-        spread.append(turned[tuple(slice(None) if x in term else None for x in output)])
-    result, *rest = spread
-    for factor in rest:
-        result = np.multiply(result, factor)
-    # NumPy's begins with 0.0; products of matrices do, too.
-    return result if result.dtype.kind != "f" else result + result.dtype.type(0)

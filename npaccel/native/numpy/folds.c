@@ -202,6 +202,16 @@ static bool counts(const npa_value *value)
     return (npa_stands_aside() && npa_section_block_wants(value, 1)) || npa_wants(value, 1);
 }
 
+/* Whether nothing but axis, dtype and keepdims is asked for, and that plainly. */
+static bool is_usual(PyObject *const *rest)
+{
+    PyObject *keep = rest[KEEPDIMS];
+    return (rest[OUT] == NULL || rest[OUT] == Py_None) &&
+           (keep == NULL || keep == Py_True || keep == Py_False) &&
+           (rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) &&
+           (rest[WHERE] == NULL || rest[WHERE] == Py_True);
+}
+
 /* Whether ufunc.reduce(args...) is written as usual, of an array that may be recorded; perhaps with
  * an error. */
 static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, folded *f)
@@ -213,12 +223,8 @@ static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, fold
         return false;
     }
     int ndim = PyArray_NDIM(f->value.array);
-    PyObject *keep = rest[KEEPDIMS];
-    f->asked = asked_type(rest[DTYPE]), f->keepdims = keep == Py_True;
-    return ndim > 0 && f->asked >= 0 && (rest[OUT] == NULL || rest[OUT] == Py_None) &&
-           (keep == NULL || keep == Py_True || keep == Py_False) &&
-           (rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) &&
-           (rest[WHERE] == NULL || rest[WHERE] == Py_True) && read_axes(rest[AXIS], ndim, &f->axes);
+    f->asked = asked_type(rest[DTYPE]), f->keepdims = rest[KEEPDIMS] == Py_True;
+    return ndim > 0 && f->asked >= 0 && is_usual(rest) && read_axes(rest[AXIS], ndim, &f->axes);
 }
 
 /* Whether the last bits of a fold by that rule are ours at this size. */
@@ -307,10 +313,7 @@ static bool along_the_list(PyObject *const *args, Py_ssize_t n, PyObject *names,
     axis = rest[AXIS], dtype = rest[DTYPE];
     return (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)) &&
            (dtype == NULL || dtype == Py_None || (truths && dtype == (PyObject *)&PyBool_Type)) &&
-           (rest[OUT] == NULL || rest[OUT] == Py_None) &&
-           (rest[KEEPDIMS] == NULL || rest[KEEPDIMS] == Py_False) &&
-           (rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) &&
-           (rest[WHERE] == NULL || rest[WHERE] == Py_True);
+           is_usual(rest) && rest[KEEPDIMS] != Py_True;
 }
 
 /* ufunc.reduce([a, b, c]) of large arrays as u(u(a, b), c), where these are the steps that NumPy
@@ -325,7 +328,9 @@ static int fold_list(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObj
     }
     const char *name = ((PyUFuncObject *)ufunc)->name;
     PyObject **items = PySequence_Fast_ITEMS(args[0]), *kept[MOST];
-    if (!are_alike(items, count) || !is_repeated(name, (PyArrayObject *)items[0]) ||
+    npa_exactness how = npa_exactness_of((PyUFuncObject *)ufunc);
+    bool numpys = how == NPA_EXACT || how == NPA_EXACT_IF_REAL; /* not another's of that name */
+    if (!numpys || !are_alike(items, count) || !is_repeated(name, (PyArrayObject *)items[0]) ||
         !along_the_list(args, n, names, PyArray_ISBOOL((PyArrayObject *)items[0]))) {
         return 0;
     }
