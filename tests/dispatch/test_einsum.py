@@ -120,6 +120,7 @@ def test_out_and_lists_of_letters() -> None:
     np.testing.assert_array_equal(mixed, a @ b)
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize(
     ("subscripts", "product"),
     [("ij,jk->ik", True), ("nij,nj->ni", True), ("ij,ij->i", False), ("ij,ij->ij", False)],
