@@ -30,6 +30,7 @@ IDIOMS = {
     "clip": "a = np.clip(a * 1.01, 0, 1)",
     "where": "a = np.where(a > 0.5, a * 0.9, a + 0.1)",
     "set by a mask": "a += 0.1; a[a > 1] = 0",
+    "inner part by a mask": "v = m[1:-1, 1:-1]; q = v > 0.5; v[q] += 0.1 * w[1:-1, 1:-1][q]",
     "count": "a += 0.01; count = int((a > 0.5).sum())",
     "any": "a = a + 0.001; over = (a > 1e9).any()",
     "argmax": "a = a * 1.0001; place = a.argmax()",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,58 @@ def _added(x: Any, mask: Any, values: Any) -> Any:
     x = x.copy()
     x[mask] += values
     return x
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "inner": lambda x: x[1:-1, 1:-1],
+    "turned": lambda x: x.T,
+    "backwards": lambda x: x[::-1, ::-2],
+    "column": lambda x: x[:, 1],
+    "apart": lambda x: x[::2, ::3],
+    "fortran": lambda x: x.copy(order="F"),
+    "three": lambda x: x.reshape(-1, 5, 8)[1:, 1:, :-1],
+    "rows": lambda x: x[::2],
+}
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16", ">f8", "S3"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_masks_of_views(view: str, dtype: str) -> None:
+    """Of what lies apart, by masks that do, at once."""
+
+    def program(x: Any, mask: Any, other: Any) -> Any:
+        shown = VIEWS[view](x)
+        by = VIEWS[view](mask)
+        covering = by if view != "rows" else by[:, 0]  # it picks whole rows
+        first = shown[covering]
+        shown[covering] = shown[covering][::-1].copy()
+        shown[VIEWS[view](other)] = shown.flat[3]
+        return first, shown[covering], x
+
+    rng = np.random.default_rng(7)
+    for shape in [(12, 40), (120, 360)]:
+        x = (rng.random(shape) * 90).astype("i2").astype(dtype)
+        for share in (0.0, 0.3, 1.0):
+            mask = rng.random(x.shape) < share
+            check(program, lambda x=x, mask=mask: (x.copy(), mask, x == x[0, 0]))
+
+
+def test_a_mask_that_shows_one_row_over_and_over() -> None:
+    def program(x: Any, row: Any) -> Any:
+        mask = np.broadcast_to(row, x.shape)
+        x[mask] = x[mask] * 2
+        return x, x[:, ::-1][mask[:, ::-1]]
+
+    check(program, lambda: (np.arange(6000.0).reshape(60, 100), np.arange(100) % 3 == 0))
+
+
+def test_what_shows_an_element_twice_is_put_by_numpy() -> None:
+    def program(x: Any) -> Any:
+        windows = np.lib.stride_tricks.sliding_window_view(x, 7, writeable=True)
+        windows[windows > 40] = -np.arange(float((windows > 40).sum()))
+        return x
+
+    check(program, lambda: (np.arange(90.0),))
 
 
 def test_what_can_not_be_put_at_once_is_numpys() -> None:

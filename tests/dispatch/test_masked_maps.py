@@ -191,9 +191,22 @@ def picked_twice(z: Array, c: Array, m: Array) -> Any:
     return z
 
 
+def of_views(z: Array, c: Array, m: Array) -> Any:
+    """Rows that lie apart, by masks that do or do not."""
+    inner, others, mask = z[1:-1, 1:-1], c[1:-1, 2:], m[1:-1, 1:-1].copy()
+    for _ in range(ROUNDS):
+        z[1:-1, 1:-1][mask] += 2 * others[mask]
+        inner[m[1:-1, 1:-1]] = inner[m[1:-1, 1:-1]] - 1
+        z.T[::-1][m.T] = z.T[::-1][m.T] * 0.5
+        z[1:, 1:][mask[0, 0] | m[1:, 1:]] = z[:-1, :-1][mask[0, 0] | m[1:, 1:]]
+        inner[m[1:-1, 1:-1]] = inner[m[2:, 1:-1]][: m[1:-1, 1:-1].sum()].sum()
+    return z
+
+
 PROGRAMS = [
     escape, in_place, kept, kept_late, written_between, mask_written_between, mask_inverted_between,
     overlapping, other_masks, of_two_masks, not_contiguous, only_read, pieces, picked_twice,
+    of_views,
 ]  # fmt: skip
 
 
@@ -451,11 +464,12 @@ def test_what_is_never_put() -> None:
 
 
 @pytest.mark.pending
-def test_a_round_is_one_run() -> None:
+@pytest.mark.parametrize("part", [np.s_[:], np.s_[1:-1, 2:]], ids=["whole", "inner"])
+def test_a_round_is_one_run(part: Any) -> None:
     """When it is learned what the picks are for, and no run of an earlier round is on its way."""
     z, c, _ = data((300, 300))
     with npaccel.config(threshold=1 << 16), npaccel.accelerate():
-        z, c = z.copy(), c.copy()
+        z, c = z.copy()[part], c.copy()[part]
         alone = 0  # rounds of one run, one after the other
         for _ in range(200):
             before = flushes()

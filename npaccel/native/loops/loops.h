@@ -44,6 +44,7 @@ typedef struct {
 
 bool npa_type_known(int type);
 bool npa_array_known(PyArrayObject *a);
+bool npa_shows_once(PyArrayObject *a); /* no two elements share memory, for certain */
 int npa_canonical(int type);
 int npa_raised(void); /* kinds of floating-point errors since the flags were cleared */
 int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */

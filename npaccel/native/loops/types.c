@@ -26,6 +26,35 @@ bool npa_array_known(PyArrayObject *a)
     return (odd & (PyArray_ITEMSIZE(a) - 1)) == 0; /* item sizes are powers of two */
 }
 
+/* Axis by axis, each step passes what lies inside. */
+bool npa_shows_once(PyArrayObject *a)
+{
+    npy_intp steps[NPA_MAX_DIMS], spans[NPA_MAX_DIMS], inside = PyArray_ITEMSIZE(a);
+    int n = 0;
+    if (PyArray_IS_C_CONTIGUOUS(a)) {
+        return true;
+    }
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        npy_intp step = Py_ABS(PyArray_STRIDE(a, i)), count = PyArray_DIM(a, i);
+        int to = n;
+        if (count <= 1) {
+            continue;
+        }
+        for (; to > 0 && steps[to - 1] > step; to--) {
+            steps[to] = steps[to - 1], spans[to] = spans[to - 1];
+        }
+        steps[to] = step, spans[to] = step * (count - 1);
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (steps[i] < inside) {
+            return false;
+        }
+        inside += spans[i];
+    }
+    return true;
+}
+
 /* On every platform two integer types of one size are the same to us. */
 int npa_canonical(int type)
 {

@@ -195,15 +195,25 @@ static bool is_whole(const chain *c, npa_request *r, int k)
     return whole;
 }
 
+/* Whether the operand shows the mask as it is put by. */
+static bool is_mask_of(const chain *c, npa_request *r, const npa_operand *o)
+{
+    bool same = npa_q.buffers[o->buffer] == c->mask_buffer && o->offset == c->mask_offset &&
+                (int)r->axes == PyArray_NDIM(c->mask);
+    for (int i = 0; same && i < (int)r->axes; i++) {
+        same = o->at[i] == PyArray_STRIDE(c->mask, i) || r->shape[i] == 1;
+    }
+    return same;
+}
+
 /* Whether the pick is by the mask, of what is as it was and has the target's shape. */
 static bool is_by_mask(const chain *c, int i)
 {
     npa_request *r = request(i);
     const npa_operand *from = npa_operand_at(r, 0), *mask = npa_operand_at(r, 2);
     npa_buffer *source = npa_q.buffers[from->buffer], *by = npa_q.buffers[mask->buffer];
-    if (r->ndim != PyArray_NDIM(c->target) || by != c->mask_buffer ||
-        mask->offset != c->mask_offset || source->source != NULL || by->source != NULL ||
-        atomic_load(&source->dead)) {
+    if (r->ndim != PyArray_NDIM(c->target) || !is_mask_of(c, r, mask) || source->source != NULL ||
+        by->source != NULL || atomic_load(&source->dead)) {
         return false;
     }
     for (int k = 0; k < r->ndim; k++) {
@@ -285,21 +295,22 @@ static bool find_chain(chain *c)
 /* ---------------------------------------------------------------------------------------- twins */
 
 /* Shows memory that the queue keeps, for as long as a request takes to record. */
-static PyObject *shown(int type, int ndim, npy_intp *dims, char *first)
+static PyObject *shown(int type, int ndim, const npy_intp *dims, const npy_intp *strides,
+                       char *first)
 {
-    return PyArray_NewFromDescr(npa_array_type, PyArray_DescrFromType(type), ndim, dims, NULL,
-                                first, NPY_ARRAY_CARRAY, NULL);
+    return PyArray_NewFromDescr(npa_array_type, PyArray_DescrFromType(type), ndim, dims, strides,
+                                first, NPY_ARRAY_WRITEABLE, NULL);
 }
 
-/* The mask over all axes of the target. */
-static PyObject *spread_mask(const chain *c)
+PyObject *npa_spread_mask(PyArrayObject *mask, PyArrayObject *target)
 {
-    npy_intp dims[NPY_MAXDIMS];
-    int covered = PyArray_NDIM(c->mask), ndim = PyArray_NDIM(c->target);
+    npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
+    int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(target);
     for (int i = 0; i < ndim; i++) {
-        dims[i] = i < covered ? PyArray_DIM(c->mask, i) : 1;
+        dims[i] = i < covered ? PyArray_DIM(mask, i) : 1;
+        strides[i] = i < covered ? PyArray_STRIDE(mask, i) : 1;
     }
-    return shown(NPY_BOOL, ndim, dims, PyArray_BYTES(c->mask));
+    return shown(NPY_BOOL, ndim, dims, strides, PyArray_BYTES(mask));
 }
 
 /* The request that was recorded last warns as the one whose twin it is, which is told. With the
@@ -328,7 +339,7 @@ static int record_node(chain *c, int k, PyArrayObject *mask)
     uint64_t serial = npa_q.serial;
     if (rule->kind == NPA_PICK) {
         const npa_operand *o = npa_operand_at(r, 0);
-        own->array = shown(o->type, PyArray_NDIM(c->target), PyArray_DIMS(c->target),
+        own->array = shown(o->type, r->ndim, PyArray_DIMS(c->target), (const npy_intp *)o->at,
                            npa_q.buffers[o->buffer]->base + o->offset);
         return own->array != NULL ? 1 : -1;
     }
@@ -373,7 +384,7 @@ static int record_chain(chain *c)
 {
     int known = npa_q.nrequests, status = 1;
     uint64_t serial = npa_q.serial;
-    PyObject *mask = spread_mask(c), *result = NULL;
+    PyObject *mask = npa_spread_mask(c->mask, c->target), *result = NULL;
     for (int k = 0; status > 0 && k < c->n; k++) {
         status = mask != NULL ? record_node(c, k, (PyArrayObject *)mask) : -1;
         status = status > 0 && npa_q.serial != serial ? 0 : status;
@@ -458,9 +469,15 @@ static void find_needless(bool *matters, bool *drop)
 static bool make_pick(npa_request *r)
 {
     char *at[3];
-    int64_t n = 1, size = npa_item_sizes[npa_operand_at(r, 0)->type];
+    npa_mask_rows rows = {.ndim = 0};
+    int64_t size = npa_item_sizes[npa_operand_at(r, 0)->type];
     for (int i = 0; i < r->ndim; i++) {
-        *(i < (int)r->axes ? &n : &size) *= r->shape[i];
+        if (i < (int)r->axes) {
+            npa_add_mask_axis(&rows, r->shape[i], npa_operand_at(r, 2)->at[i],
+                              npa_operand_at(r, 0)->at[i]);
+        } else {
+            size *= r->shape[i];
+        }
     }
     for (int k = 0; k < 3; k++) {
         npa_operand *o = npa_operand_at(r, k);
@@ -471,7 +488,7 @@ static bool make_pick(npa_request *r)
         }
         at[k] = base + o->offset;
     }
-    npa_pick_into(at[1], at[0], at[2], n, (size_t)size);
+    npa_pick_into(at[1], at[0], at[2], &rows, (size_t)size);
     return true;
 }
 

@@ -1,8 +1,11 @@
 /* masked_compress.c: array[mask], at once, for how many elements it has depends on values, so it
- * can't wait; array[mask] = values, whose number has to be looked at; and where an array is not 0.
+ * can't wait; and array[mask] = values, whose number has to be looked at.
  *
- * Runs of eight that are all in or all out go as one; else each element is written and the place of
- * the next one moved only if it was in, for a branch would be guessed wrong. With the GIL. */
+ * Both go through the mask's places in C order, a stretch of a row at a time (Note [Rows]). Where
+ * the elements of a row lie side by side, runs of eight that are all in or all out go as one; else
+ * each element is written and the place of the next one moved only if it was in, for a branch would
+ * be guessed wrong. With the GIL. */
+#include "record/pieces.h"
 #include "record/record.h"
 
 #include <string.h>
@@ -11,114 +14,128 @@
 #pragma GCC optimize("O3")
 #endif
 
-/* A mask is cut into pieces, which all threads go through: what each of them has is counted first.
- * The caller keeps the GIL, so that nobody records meanwhile, and hides what workers read: they
- * can't wait for it. */
-/* Elements at least; pieces at most */
-enum { PIECE = 1 << 14, PIECES = 64, COUNTED_ALONE = 1 << 19 };
-enum { BLOCK = 1 << 12, GROUP = 64 };  /* elements that are made a mask, or looked at, at a time */
-
 typedef struct {
-    const char *mask; /* or any numbers, of which those are in that are not 0 */
-    int type;
-    int64_t n, piece, count;        /* of the mask; of a piece; how many are in */
-    int64_t before[PIECES + 1];     /* how many are in before a piece */
+    npa_pieces pieces;
+    const npa_mask_rows *rows;
+    const char *mask;
+    char *array; /* what is picked from, or put into */
     char *to;
     const char *from;
-    size_t size; /* bytes of an element */
+    size_t size; /* bytes of an element: of all that lies behind the mask's axes */
 } masked;
 
-static int64_t pieces_of(const masked *m) { return (m->n + m->piece - 1) / m->piece; }
+/* ---------------------------------------------------------------------------------------- rows */
 
-static int64_t length_of(const masked *m, int64_t i)
+void npa_add_mask_axis(npa_mask_rows *r, int64_t n, int64_t by, int64_t step)
 {
-    return m->n - i * m->piece < m->piece ? m->n - i * m->piece : m->piece;
+    int last = r->ndim - 1;
+    if (last >= 0 && r->shape[last] == 1) {
+        r->ndim--;
+    } else if (last >= 0 && n == 1) {
+        return;
+    } else if (last >= 0 && r->by[last] == by * n && r->steps[last] == step * n) {
+        r->shape[last] *= n, r->by[last] = by, r->steps[last] = step;
+        return;
+    }
+    r->shape[r->ndim] = n, r->by[r->ndim] = by, r->steps[r->ndim] = step;
+    r->ndim++;
 }
 
-#define TRUTHS(name, T, IS)                                                                       \
-    NPA_EACH_PROCESSOR static void truths_##name(const T *x, int64_t n, char *to)                 \
-    {                                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                         \
-            to[i] = IS(x[i]);                                                                     \
-        }                                                                                         \
-    }
-#define IS_NOT_0(x) ((x) != 0)
-#define IS_HALF(x) (((x) & 0x7fff) != 0)
-#define IS_COMPLEX(x) (((x)[0] != 0) | ((x)[1] != 0))
-typedef float two_floats[2];
-typedef double two_doubles[2];
-TRUTHS(byte, uint8_t, IS_NOT_0)
-TRUTHS(short, uint16_t, IS_NOT_0)
-TRUTHS(int, uint32_t, IS_NOT_0)
-TRUTHS(long, uint64_t, IS_NOT_0)
-TRUTHS(half, uint16_t, IS_HALF)
-TRUTHS(float, float, IS_NOT_0)
-TRUTHS(double, double, IS_NOT_0)
-TRUTHS(cfloat, two_floats, IS_COMPLEX)
-TRUTHS(cdouble, two_doubles, IS_COMPLEX)
-
-/* So many of the numbers as a mask, in `room` or where they are. */
-static const char *mask_of(const masked *m, int64_t first, int64_t n, char *room)
+/* Whether `mask` covers the first axes of `a`, of which the others lie side by side. */
+static bool covers(PyArrayObject *mask, PyArrayObject *a, npa_mask_rows *r, size_t *size)
 {
-#define MADE(name, T) truths_##name((const T *)m->mask + first, n, room); return room
-    switch (m->type) {
-    case NPY_BOOL: return m->mask + first;
-    case NPY_HALF: MADE(half, uint16_t);
-    case NPY_FLOAT: MADE(float, float);
-    case NPY_DOUBLE: MADE(double, double);
-    case NPY_CFLOAT: MADE(cfloat, two_floats);
-    case NPY_CDOUBLE: MADE(cdouble, two_doubles);
-    default: break;
+    int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
+    npy_intp step = PyArray_ITEMSIZE(a);
+    if (covered == 0 || covered > ndim || ndim > NPA_MAX_DIMS ||
+        !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || !npa_type_known(PyArray_TYPE(a)) ||
+        PyArray_SIZE(a) == 0 ||
+        !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered)) {
+        return false;
     }
-    switch (m->size) {
-    case 1: MADE(byte, uint8_t);
-    case 2: MADE(short, uint16_t);
-    case 4: MADE(int, uint32_t);
-    default: MADE(long, uint64_t);
+    for (int i = ndim - 1; i >= covered; step *= PyArray_DIM(a, i), i--) {
+        if (PyArray_STRIDE(a, i) != step && PyArray_DIM(a, i) > 1) {
+            return false;
+        }
     }
+    r->ndim = 0, *size = (size_t)step;
+    for (int i = 0; i < covered; i++) {
+        npa_add_mask_axis(r, PyArray_DIM(a, i), PyArray_STRIDE(mask, i), PyArray_STRIDE(a, i));
+    }
+    return true;
 }
+
+/* Part of one row: at most n elements from place `first` on. */
+typedef struct {
+    int64_t n, by, step; /* between elements, in bytes */
+    const char *mask;
+    char *array;
+} stretch;
+
+static stretch stretch_at(const masked *m, int64_t first, int64_t n)
+{
+    const npa_mask_rows *r = m->rows;
+    int last = r->ndim - 1;
+    int64_t row = last > 0 ? first / r->shape[last] : 0, column = first - row * r->shape[last];
+    int64_t mask = column * r->by[last], array = column * r->steps[last];
+    for (int i = last - 1; i >= 0; i--) {
+        int64_t next = i > 0 ? row / r->shape[i] : 0, k = row - next * r->shape[i];
+        mask += k * r->by[i], array += k * r->steps[i];
+        row = next;
+    }
+    return (stretch){.n = r->shape[last] - column < n ? r->shape[last] - column : n,
+                     .by = r->by[last],
+                     .step = r->steps[last],
+                     .mask = m->mask + mask,
+                     .array = m->array + array};
+}
+
+static bool side_by_side(const stretch *s, size_t size)
+{
+    return (s->by == 1 && s->step == (int64_t)size) || s->n == 1;
+}
+
+#define EACH_STRETCH(s, m, i)                                                                      \
+    for (int64_t at = (i) * (m)->pieces.piece, end_ = at + npa_piece_length(&(m)->pieces, i);      \
+         at < end_; at += (s).n)                                                                   \
+        if ((s) = stretch_at(m, at, end_ - at), true)
+
+/* --------------------------------------------------------------------------------------- count */
 
 static void count_piece(void *context, int64_t i, int worker)
 {
     masked *m = context;
-    char room[BLOCK];
-    int64_t first = i * m->piece, end = first + length_of(m, i), count = 0;
+    int64_t count = 0;
+    stretch s;
     (void)worker;
-    for (int64_t n; first < end; first += n) {
-        n = m->type == NPY_BOOL || end - first < BLOCK ? end - first : BLOCK;
-        count += npa_count_true(mask_of(m, first, n, room), n);
+    EACH_STRETCH (s, m, i) {
+        if (s.by == 1) {
+            count += npa_count_true(s.mask, s.n);
+        } else {
+            for (int64_t k = 0; k < s.n; k++) {
+                count += s.mask[k * s.by] != 0;
+            }
+        }
     }
-    m->before[i + 1] = count;
+    m->pieces.before[i + 1] = count;
 }
 
-static masked count_masked(const char *mask, int64_t n, int type, size_t size)
+static masked count_masked(const char *mask, const npa_mask_rows *rows)
 {
-    int64_t piece = (n + PIECES - 1) / PIECES;
-    masked m = {.mask = mask,
-                .n = n,
-                .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7,
-                .type = type,
-                .size = size};
-    bool alone = n * (int64_t)size <= COUNTED_ALONE;
-    for (int64_t i = 0; alone && i < pieces_of(&m); i++) {
-        count_piece(&m, i, 0);
+    int64_t n = 1;
+    for (int i = 0; i < rows->ndim; i++) {
+        n *= rows->shape[i];
     }
-    if (!alone) {
-        npa_pool_run(count_piece, &m, pieces_of(&m), NULL);
-    }
-    for (int64_t i = 0; i < pieces_of(&m); i++) {
-        m.before[i + 1] += m.before[i];
-    }
-    m.count = m.before[pieces_of(&m)];
+    masked m = {.pieces = npa_cut(n), .rows = rows, .mask = mask};
+    npa_count_pieces(&m.pieces, count_piece, &m, n);
     return m;
 }
 
-/* Elements of `size` bytes each, of which `count` are in. The mask may be written meanwhile: what
- * is written never passes the end. */
-static void pick_elements(char *to, int64_t count, const char *from, const char *mask, int64_t n,
-                          size_t size)
+/* ---------------------------------------------------------------------------------------- pick */
+
+/* Where the next ones go. The mask may be written meanwhile: what is written never passes `end`. */
+static char *pick_elements(char *to, char *end, const char *from, const char *mask, int64_t n,
+                           size_t size)
 {
-    char *end = to + count * (int64_t)size;
     int64_t i = npa_compress(&to, end, from, mask, n, size);
 #define PICK(type)                                                                               \
     while (i < n && to != end) {                                                   \
@@ -153,53 +170,71 @@ static void pick_elements(char *to, int64_t count, const char *from, const char 
             }
         }
     }
-    memset(to, 0, (size_t)(end - to));
+    return to;
+}
+
+/* The same of elements that lie apart. */
+static char *pick_apart(char *to, char *end, const stretch *s, size_t size)
+{
+#define PICK_APART(type)                                                                           \
+    for (int64_t i = 0; i < s->n && to != end; i++) {                                              \
+        memcpy(to, s->array + i * s->step, sizeof(type));                                          \
+        to += s->mask[i * s->by] != 0 ? sizeof(type) : 0;                                          \
+    }                                                                                              \
+    break
+    switch (size) {
+    case 1: PICK_APART(uint8_t);
+    case 2: PICK_APART(uint16_t);
+    case 4: PICK_APART(uint32_t);
+    case 8: PICK_APART(uint64_t);
+    case 16: PICK_APART(npy_cdouble);
+    default:
+        for (int64_t i = 0; i < s->n && to != end; i++) {
+            if (s->mask[i * s->by] != 0) {
+                memcpy(to, s->array + i * s->step, size);
+                to += size;
+            }
+        }
+    }
+    return to;
 }
 
 static void pick_piece(void *context, int64_t i, int worker)
 {
     masked *m = context;
-    int64_t size = (int64_t)m->size, at = i * m->piece;
+    int64_t size = (int64_t)m->size;
+    char *to = m->to + m->pieces.before[i] * size, *end = m->to + m->pieces.before[i + 1] * size;
+    stretch s;
     (void)worker;
-    pick_elements(m->to + m->before[i] * size, m->before[i + 1] - m->before[i], m->from + at * size,
-                  m->mask + at, length_of(m, i), m->size);
+    EACH_STRETCH (s, m, i) {
+        to = side_by_side(&s, m->size) ? pick_elements(to, end, s.array, s.mask, s.n, m->size)
+                                       : pick_apart(to, end, &s, m->size);
+    }
+    memset(to, 0, (size_t)(end - to));
 }
 
-static bool is_line(PyArrayObject *a)
-{
-    return PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISNBO(PyArray_DESCR(a)->byteorder) &&
-           npa_type_known(PyArray_TYPE(a)) && PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0;
-}
-
-/* The reverse: eight elements at most, of which the bytes of `mask` that are not 0 are in. */
-static inline unsigned bits_of(const char *mask)
-{
-    uint64_t eight, low = 0x7f7f7f7f7f7f7f7f;
-    memcpy(&eight, mask, 8);
-    eight = ((((eight & low) + low) | eight) & ~low) >> 7;
-    return (unsigned)(eight * 0x0102040810204080 >> 56);
-}
+/* ----------------------------------------------------------------------------------------- put */
 
 /* How many of the n elements are in, by eights, from here on: at least the first eight, at most
  * `most`. */
 static int64_t run_of(const char *mask, int64_t n, int64_t most)
 {
     int64_t run = 8, last = (n < most ? n : most) - 8;
-    while (run <= last && bits_of(mask + run) == 255) {
+    while (run <= last && npa_bits_of(mask + run) == 255) {
         run += 8;
     }
     return run;
 }
 
-/* `from` holds as many elements as were in when they were counted; never more are read. */
-static void put_elements(char *to, const char *from, int64_t count, const char *mask, int64_t n,
-                         size_t size)
+/* Where the next ones come from. `from` holds as many elements as were in when they were counted:
+ * never are those behind `end` read. */
+static const char *put_elements(char *to, const char *from, const char *end, const char *mask,
+                                int64_t n, size_t size)
 {
-    const char *end = from + count * (int64_t)size;
     int64_t i = npa_expand(to, &from, end, mask, n, size);
 #define PUT(type)                                                                                \
     for (; i + 8 <= n && from != end; i += 8) {                                                  \
-        unsigned bits = bits_of(mask + i);                                                       \
+        unsigned bits = npa_bits_of(mask + i);                                                   \
         char *there = to + i * (int64_t)sizeof(type);                                            \
         if (bits == 255 && end - from >= (int64_t)(8 * sizeof(type))) {                          \
             int64_t run = run_of(mask + i, n - i, (end - from) / (int64_t)sizeof(type));         \
@@ -225,15 +260,46 @@ static void put_elements(char *to, const char *from, int64_t count, const char *
             from += size;
         }
     }
+    return from;
+}
+
+/* The same of elements that lie apart. */
+static const char *put_apart(const stretch *s, const char *from, const char *end, size_t size)
+{
+#define PUT_APART(type)                                                                            \
+    for (int64_t i = 0; i < s->n && from != end; i++) {                                            \
+        if (s->mask[i * s->by] != 0) {                                                             \
+            memcpy(s->array + i * s->step, from, sizeof(type));                                    \
+            from += sizeof(type);                                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    break
+    switch (size) {
+    case 4: PUT_APART(uint32_t);
+    case 8: PUT_APART(uint64_t);
+    default:
+        for (int64_t i = 0; i < s->n && from != end; i++) {
+            if (s->mask[i * s->by] != 0) {
+                memcpy(s->array + i * s->step, from, size);
+                from += size;
+            }
+        }
+    }
+    return from;
 }
 
 static void put_piece(void *context, int64_t i, int worker)
 {
     masked *m = context;
-    int64_t size = (int64_t)m->size, at = i * m->piece;
+    int64_t size = (int64_t)m->size;
+    const char *from = m->from + m->pieces.before[i] * size;
+    const char *end = m->from + m->pieces.before[i + 1] * size;
+    stretch s;
     (void)worker;
-    put_elements(m->to + at * size, m->from + m->before[i] * size, m->before[i + 1] - m->before[i],
-                 m->mask + at, length_of(m, i), m->size);
+    EACH_STRETCH (s, m, i) {
+        from = side_by_side(&s, m->size) ? put_elements(s.array, from, end, s.mask, s.n, m->size)
+                                         : put_apart(&s, from, end, m->size);
+    }
 }
 
 /* The same element wherever the mask is true; nothing else is written. */
@@ -273,10 +339,22 @@ static void fill_elements(char *to, const char *from, const char *mask, int64_t 
 static void fill_piece(void *context, int64_t i, int worker)
 {
     masked *m = context;
-    int64_t at = i * m->piece;
+    stretch s;
     (void)worker;
-    fill_elements(m->to + at * (int64_t)m->size, m->from, m->mask + at, length_of(m, i), m->size);
+    EACH_STRETCH (s, m, i) {
+        if (side_by_side(&s, m->size)) {
+            fill_elements(s.array, m->from, s.mask, s.n, m->size);
+        } else {
+            for (int64_t k = 0; k < s.n; k++) {
+                if (s.mask[k * s.by] != 0) {
+                    memcpy(s.array + k * s.step, m->from, m->size);
+                }
+            }
+        }
+    }
 }
+
+/* ---------------------------------------------------------------------------------------- calls */
 
 static bool is_mask(PyObject *key)
 {
@@ -284,21 +362,13 @@ static bool is_mask(PyObject *key)
            PyArray_TYPE((PyArrayObject *)key) == NPY_BOOL;
 }
 
-/* Whether `mask`, in C order, covers the first axes of `a`, in C order. */
-static bool covers(PyArrayObject *mask, PyArrayObject *a)
-{
-    int covered = PyArray_NDIM(mask);
-    return is_line(a) && is_line(mask) && covered <= PyArray_NDIM(a) &&
-           PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered);
-}
-
-static int count(PyArrayObject *mask, masked *m)
+static int count(PyArrayObject *mask, const npa_mask_rows *rows, masked *m)
 {
     npa_opened o;
     if (npa_open(&o, &mask, 1, 0) < 0) {
         return -1;
     }
-    *m = count_masked(o.at[0], PyArray_SIZE(mask), NPY_BOOL, 1);
+    *m = count_masked(o.at[0], rows);
     npa_close(&o);
     return 0;
 }
@@ -308,18 +378,19 @@ static PyObject *make_target(PyArrayObject *a, PyArrayObject *mask, masked *m)
 {
     int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
     npy_intp dims[NPY_MAXDIMS];
-    dims[0] = m->count;
+    dims[0] = m->pieces.count;
     for (int i = covered; i < ndim; i++) {
         dims[i - covered + 1] = PyArray_DIM(a, i);
     }
     return npa_new_result(PyArray_TYPE(a), ndim - covered + 1, dims, &m->to);
 }
 
-void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size_t size)
+void npa_pick_into(char *to, const char *from, const char *mask, const npa_mask_rows *rows,
+                   size_t size)
 {
-    masked m = count_masked(mask, n, NPY_BOOL, 1);
-    m.to = to, m.from = from, m.size = size;
-    npa_pool_run(pick_piece, &m, pieces_of(&m), NULL);
+    masked m = count_masked(mask, rows);
+    m.to = to, m.array = (char *)from, m.size = size;
+    npa_pool_run(pick_piece, &m, npa_piece_count(&m.pieces), NULL);
 }
 
 /* As npa_pick, at once. */
@@ -332,9 +403,8 @@ static PyObject *pick_now(PyArrayObject *a, PyArrayObject *mask, masked *m)
         Py_CLEAR(made);
     }
     if (made != NULL) {
-        m->from = o.at[0], m->mask = o.at[1];
-        m->size = (size_t)(PyArray_NBYTES(a) / m->n);
-        npa_pool_run(pick_piece, m, pieces_of(m), NULL);
+        m->array = o.at[0], m->mask = o.at[1];
+        npa_pool_run(pick_piece, m, npa_piece_count(&m->pieces), NULL);
         npa_close(&o);
         npa_picked((PyArrayObject *)made);
     }
@@ -345,25 +415,37 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
 {
     PyArrayObject *mask = (PyArrayObject *)key;
     PyObject *made = NULL;
+    npa_mask_rows rows;
+    size_t size;
     masked m;
-    if (!is_mask(key) || !covers(mask, a)) {
+    if (!is_mask(key) || !covers(mask, a, &rows, &size)) {
         return 0;
     }
-    int before = npa_now(NPA_IN_KERNELS), status = count(mask, &m);
-    status = status == 0 ? npa_pick_later(a, mask, m.count, &made) : status;
+    int before = npa_now(NPA_IN_KERNELS), status = count(mask, &rows, &m);
+    m.size = size;
+    status = status == 0 ? npa_pick_later(a, mask, m.pieces.count, &made) : status;
     made = status == 0 ? pick_now(a, mask, &m) : made;
     npa_now(before);
     *result = status < 0 ? NULL : npa_adopted(made);
     return *result != NULL ? 1 : -1;
 }
 
+/* Whether it may be written where the mask is, as NumPy would do it. */
+static bool is_open_to(PyArrayObject *a, PyArrayObject *mask)
+{
+    return PyArray_ISWRITEABLE(a) && !(PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) &&
+           npa_apart(a, mask) && npa_shows_once(a);
+}
+
 int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
 {
     PyArrayObject *mask = (PyArrayObject *)key, *v = (PyArrayObject *)values;
+    npa_mask_rows rows;
+    size_t size;
     if (!is_mask(key) || !(PyArray_CheckExact(values) || Py_IS_TYPE(values, npa_array_type)) ||
-        !covers(mask, a) || PyArray_TYPE(v) != PyArray_TYPE(a) || !is_line(v) ||
-        !PyArray_ISWRITEABLE(a) || (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !npa_apart(a, v) ||
-        !npa_apart(a, mask)) {
+        !covers(mask, a, &rows, &size) || PyArray_TYPE(v) != PyArray_TYPE(a) ||
+        !PyArray_IS_C_CONTIGUOUS(v) || !PyArray_ISNBO(PyArray_DESCR(v)->byteorder) ||
+        PyArray_SIZE(v) == 0 || !is_open_to(a, mask) || !npa_apart(a, v)) {
         return 0;
     }
     int covered = PyArray_NDIM(mask), rest = PyArray_NDIM(a) - covered;
@@ -381,11 +463,11 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
         return -1;
     }
     int before = npa_now(NPA_IN_KERNELS);
-    masked m = count_masked(o.at[0], PyArray_SIZE(mask), NPY_BOOL, 1);
-    bool good = PyArray_DIM(v, 0) == m.count; /* else one for all, or NumPy's error */
+    masked m = count_masked(o.at[0], &rows);
+    bool good = PyArray_DIM(v, 0) == m.pieces.count; /* else one for all, or NumPy's error */
     if (good) {
-        m.from = o.at[1], m.to = o.at[2], m.size = (size_t)(PyArray_NBYTES(a) / m.n);
-        npa_pool_run(put_piece, &m, pieces_of(&m), NULL);
+        m.from = o.at[1], m.array = o.at[2], m.size = size;
+        npa_pool_run(put_piece, &m, npa_piece_count(&m.pieces), NULL);
     }
     npa_close(&o);
     npa_now(before);
@@ -395,191 +477,26 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
 int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number)
 {
     PyArrayObject *all[2] = {mask, a};
+    npa_mask_rows rows;
     npa_opened o;
-    if (!covers(mask, a) || PyArray_NDIM(mask) != PyArray_NDIM(a) || !PyArray_ISWRITEABLE(a) ||
-        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !npa_apart(a, mask)) {
+    masked m;
+    if (!covers(mask, a, &rows, &m.size) || PyArray_NDIM(mask) != PyArray_NDIM(a) ||
+        !is_open_to(a, mask)) {
         return 0;
     }
     if (npa_open(&o, all, 2, 2) < 0) {
         return -1;
     }
-    int64_t n = PyArray_SIZE(mask), piece = (n + PIECES - 1) / PIECES;
-    masked m = {.mask = o.at[0], .n = n, .piece = piece < PIECE ? PIECE : piece,
-                .to = o.at[1], .from = number, .size = (size_t)PyArray_ITEMSIZE(a)};
-    npa_pool_run(fill_piece, &m, pieces_of(&m), NULL);
+    m.pieces = npa_cut(PyArray_SIZE(mask)), m.rows = &rows;
+    m.mask = o.at[0], m.array = o.at[1], m.from = number;
+    npa_pool_run(fill_piece, &m, npa_piece_count(&m.pieces), NULL);
     npa_close(&o);
     return 1;
 }
 
-/* --------------------------------------------------------------------------------------- places */
-
-typedef struct {
-    masked m;
-    int ndim;
-    const npy_intp *dims;
-    npy_intp *to;
-} places;
-
-/* Of each of eight bits that is set its place among them. */
-static uint8_t set_bits[256][8];
-
-static void find_set_bits(void)
-{
-    for (unsigned bits = set_bits[2][0] == 1 ? 256 : 0; bits < 256; bits++) {
-        int n = 0;
-        for (unsigned k = 0; k < 8; k++) {
-            set_bits[bits][n] = (uint8_t)k;
-            n += (bits >> k & 1) != 0;
-        }
-    }
-}
-
-/* Of those that are in, where they are; all eight are written, and the next ones over those that
- * were not in. */
-static inline npy_intp *put_eight(npy_intp *to, unsigned bits, npy_intp first)
-{
-    uint8_t these[8]; /* apart from what is written, which the compiler can't see of the table */
-    memcpy(these, set_bits[bits], sizeof these);
-    for (int k = 0; k < 8; k++) {
-        to[k] = first + these[k];
-    }
-    return to + __builtin_popcount(bits);
-}
-
-static inline bool all_out(const char *mask)
-{
-    uint64_t found = 0, eight;
-    for (int k = 0; k < GROUP; k += 8) {
-        memcpy(&eight, mask + k, 8);
-        found |= eight;
-    }
-    return found == 0;
-}
-
-/* Up to `end`, behind which another piece begins. */
-NPA_EACH_PROCESSOR
-static npy_intp *put_places(npy_intp *to, const npy_intp *end, const char *mask, int64_t n,
-                            npy_intp first)
-{
-    for (int64_t i = 0; i < n && to != end; i += GROUP) {
-        if (i + GROUP <= n && all_out(mask + i)) {
-            /* Before there is a look at whether few are left, as everywhere where few are in */
-            continue;
-        }
-        if (i + GROUP > n || end - to < GROUP) {
-            for (int64_t k = i; k < n && k < i + GROUP && to != end; k++) {
-                *to = first + k;
-                to += mask[k] != 0;
-            }
-        } else {
-            for (int k = 0; k < GROUP; k += 8) {
-                to = put_eight(to, bits_of(mask + i + k), first + i + k);
-            }
-        }
-    }
-    return to;
-}
-
-/* The same of several axes; `row` is where the ones before ended, of which the first is `begin`. */
-static npy_intp put_rows(const places *p, npy_intp *to, const npy_intp *from, int64_t n,
-                         npy_intp *row, npy_intp begin)
-{
-    npy_intp length = p->dims[p->ndim - 1];
-    for (int64_t i = 0; i < n; i++) {
-        for (; from[i] - begin >= length; begin += length) {
-            for (int k = p->ndim - 2; k >= 0 && ++row[k] == p->dims[k]; k--) {
-                row[k] = 0;
-            }
-        }
-        for (int k = 0; k < p->ndim - 1; k++) {
-            *to++ = row[k];
-        }
-        *to++ = from[i] - begin;
-    }
-    return begin;
-}
-
-static void places_of_piece(void *context, int64_t i, int worker)
-{
-    const places *p = context;
-    const masked *m = &p->m;
-    int ndim = p->ndim;
-    char room[BLOCK];
-    npy_intp found[BLOCK], row[NPY_MAXDIMS];
-    int64_t first = i * m->piece, last = first + length_of(m, i), length = p->dims[ndim - 1];
-    npy_intp begin = first - first % length, left = first / length;
-    npy_intp *to = p->to + m->before[i] * ndim, *end = p->to + m->before[i + 1] * ndim;
-    (void)worker;
-    for (int k = ndim - 2; k >= 0; k--) {
-        row[k] = left % p->dims[k], left /= p->dims[k];
-    }
-    for (int64_t n; first < last && to != end; first += n) {
-        n = last - first < BLOCK ? last - first : BLOCK;
-        const char *mask = mask_of(m, first, n, room);
-        if (ndim == 1) {
-            to = put_places(to, end, mask, n, first);
-        } else {
-            npy_intp most = (end - to) / ndim < BLOCK ? (end - to) / ndim : BLOCK;
-            npy_intp count = put_places(found, found + most, mask, n, first) - found;
-            begin = put_rows(p, to, found, count, row, begin);
-            to += count * ndim;
-        }
-    }
-    memset(to, 0, (size_t)((char *)end - (char *)to));
-}
-
-/* As NumPy has it: views of the columns of one array. */
-static PyObject *columns_of(PyArrayObject *all, int ndim)
-{
-    PyObject *tuple = PyTuple_New(ndim);
-    npy_intp step = ndim * (npy_intp)sizeof(npy_intp), n = PyArray_DIM(all, 0);
-    for (int k = 0; tuple != NULL && k < ndim; k++) {
-        char *first = PyArray_BYTES(all) + (n > 0 ? k * (npy_intp)sizeof(npy_intp) : 0);
-        PyObject *view = PyArray_NewFromDescr(Py_TYPE(all), PyArray_DescrFromType(NPY_INTP), 1, &n,
-                                              &step, first, PyArray_FLAGS(all), NULL);
-        if (view == NULL ||
-            PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)all)) < 0) {
-            Py_XDECREF(view);
-            Py_CLEAR(tuple);
-            break;
-        }
-        PyTuple_SET_ITEM(tuple, k, view);
-    }
-    return tuple;
-}
-
-PyObject *npa_nonzero(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                      PyObject *names)
-{
-    enum { LEAST = 1 << 12 };
-    PyArrayObject *a = (PyArrayObject *)self;
-    (void)what, (void)args, (void)names;
-    if (!(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || n != 0 ||
-        PyArray_SIZE(a) < LEAST || !is_line(a) || !PyArray_ISALIGNED(a) || npa_waits(a)) {
-        return NULL;
-    }
-    places p = {.m = count_masked(PyArray_BYTES(a), PyArray_SIZE(a), PyArray_TYPE(a),
-                                  (size_t)PyArray_ITEMSIZE(a)),
-                .ndim = PyArray_NDIM(a),
-                .dims = PyArray_DIMS(a)};
-    npy_intp dims[2] = {p.m.count, p.ndim};
-    find_set_bits();
-    char *place;
-    PyObject *made = npa_new_result(NPY_INTP, 2, dims, &place), *result = NULL;
-    if (made != NULL) {
-        p.to = (npy_intp *)place;
-        npa_pool_run(places_of_piece, &p, p.m.count > 0 ? pieces_of(&p.m) : 0, NULL);
-        result = columns_of((PyArrayObject *)made, p.ndim);
-    }
-    Py_XDECREF(made);
-    return result;
-}
-
-PyObject *npa_where(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                    PyObject *names)
-{
-    (void)self;
-    return n == 1 && names == NULL && PyArray_Check(args[0])
-               ? npa_nonzero(what, args[0], NULL, 0, NULL)
-               : NULL;
-}
+/* Note [Rows]
+ *
+ * A mask over a view (`u[1:-1, 1:-1][m]`, `points[:, 0][m]`) covers axes that lie apart. Axes that
+ * follow on each other in both, the mask and the array, are joined; the last one of what is left is
+ * a row. Whole arrays are one row. A place in C order says which row and column it is of, so pieces
+ * begin anywhere. */

@@ -117,36 +117,6 @@ static bool broadcast_into(PyArrayObject *a, int *ndim, npy_intp *shape)
     return true;
 }
 
-/* Whether no two elements share memory, for certain: axis by axis, each step passes what lies
- * inside. */
-static bool shows_once(PyArrayObject *a)
-{
-    npy_intp steps[NPA_MAX_DIMS], spans[NPA_MAX_DIMS], inside = PyArray_ITEMSIZE(a);
-    int n = 0;
-    if (PyArray_IS_C_CONTIGUOUS(a)) {
-        return true;
-    }
-    for (int i = 0; i < PyArray_NDIM(a); i++) {
-        npy_intp step = Py_ABS(PyArray_STRIDE(a, i)), count = PyArray_DIM(a, i);
-        int to = n;
-        if (count <= 1) {
-            continue;
-        }
-        for (; to > 0 && steps[to - 1] > step; to--) {
-            steps[to] = steps[to - 1], spans[to] = spans[to - 1];
-        }
-        steps[to] = step, spans[to] = step * (count - 1);
-        n++;
-    }
-    for (int i = 0; i < n; i++) {
-        if (steps[i] < inside) {
-            return false;
-        }
-        inside += spans[i];
-    }
-    return true;
-}
-
 /* Whether NumPy would write into `a` as it is, exactly of this shape. An array that shows an
  * element twice (a window on another) is not one: which value stays, and what is read meanwhile, is
  * up to NumPy. */
@@ -160,7 +130,7 @@ static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
             return false;
         }
     }
-    return shows_once(a);
+    return npa_shows_once(a);
 }
 
 static PyObject *new_plain(PyArray_Descr *descr, int ndim, npy_intp *shape, npy_intp *strides)
@@ -530,10 +500,13 @@ int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step,
 int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out,
                     PyObject **result)
 {
+    PyObject *spread = npa_spread_mask(mask, a);
     draft d = {.rule = rule, .ndim = PyArray_NDIM(a), .nin = 1, .nout = 1, .masked = true,
-               .axes = (uint32_t)PyArray_NDIM(mask), .arrays = {a, out, mask}};
+               .axes = (uint32_t)PyArray_NDIM(mask), .arrays = {a, out, (PyArrayObject *)spread}};
     memcpy(d.shape, PyArray_DIMS(a), sizeof *d.shape * (size_t)d.ndim);
-    return npa_draft_commit(&d, result);
+    int status = spread != NULL ? npa_draft_commit(&d, result) : -1;
+    Py_XDECREF(spread);
+    return status;
 }
 
 /* ---------------------------------------------------------------------------------- gathers */

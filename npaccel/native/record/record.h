@@ -46,9 +46,11 @@ int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step,
 
 /* ------------------------------------------------------------------------------------- masked.c */
 
-/* The same as masked_compress.c, recorded; for a mask in C order that covers the first axes of an
- * array in C order, and has `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
+/* The same as masked_compress.c, recorded; for a mask that covers the first axes of an array, and
+ * has `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
 int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObject **result);
+/* The mask as a view of all axes of the target. */
+PyObject *npa_spread_mask(PyArrayObject *mask, PyArrayObject *target);
 void npa_picked(PyArrayObject *result); /* that was done at once */
 int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *values);
 /* Before what is pending is planned or run, with the lock, perhaps without the GIL: it has neither
@@ -57,13 +59,25 @@ bool npa_masked_settle(void);
 
 /* ---------------------------------------------------------------------------- masked_compress.c */
 
-/* For a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
+/* For a mask over the first axes, where the others are contiguous. 1 done; 0 NumPy must, or another
+ * way be found; -1 error */
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
 int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
 /* For all; of a's type */
 int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number);
-/* `size` bytes of each of the n places of `from` that are in. With the lock. */
-void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size_t size);
+/* The axes of a mask and of what it covers, joined where they can be: elements, bytes between them
+ * in the mask, and in the array. `ndim` begins with 0. */
+typedef struct {
+    int ndim;
+    int64_t shape[NPA_MAX_DIMS], by[NPA_MAX_DIMS], steps[NPA_MAX_DIMS];
+} npa_mask_rows;
+void npa_add_mask_axis(npa_mask_rows *r, int64_t n, int64_t by, int64_t step);
+/* `size` bytes of each place of `from` that is in. With the lock. */
+void npa_pick_into(char *to, const char *from, const char *mask, const npa_mask_rows *rows,
+                   size_t size);
+
+/* ----------------------------------------------------------------------------------- nonzero.c */
+
 npa_own npa_nonzero, npa_where;
 
 /* ------------------------------------------------------------------------------------- opened.c */
