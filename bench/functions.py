@@ -2,6 +2,7 @@
 
     python bench/functions.py --sizes 10000 --groups scatter,order
     python bench/functions.py --only nanmax,tril --clock processor
+    python bench/functions.py --sizes 300000 --views
 
 Each expression is called on plain arrays, by turns without and within a block, and its result is
 read; without a block in a context that has NumPy's memory. Times are what one waits, or with
@@ -291,6 +292,19 @@ def operands(n: int) -> dict[str, Any]:
     }
 
 
+def viewed(x: Any) -> Any:
+    """The same elements within a larger array: a column, or the inner part of all axes."""
+    if not isinstance(x, np.ndarray):
+        return x
+    if x.ndim == 1:
+        whole, part = np.zeros((len(x), 2), x.dtype), np.s_[:, 1]
+    else:
+        whole, part = np.zeros([k + 2 for k in x.shape], x.dtype), (np.s_[1:-1],) * x.ndim
+    whole[part] = x
+    view: Any = whole[part]
+    return view
+
+
 def compiled(text: str, names: dict[str, Any]) -> Callable[[], Any]:
     """The expression as a function of no arguments."""
     *before, last = text.split("; ") if text.startswith("w =") else (text,)
@@ -401,6 +415,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--groups", default="", help=", ".join(EXPRESSIONS))
     parser.add_argument("--only", default="", help="parts of expressions")
     parser.add_argument("--all", action="store_true", help="show the others, too")
+    parser.add_argument("--views", action="store_true", help="of columns, and inner parts")
     parser.add_argument("--json", type=Path, help="write all rows")
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
     return parser.parse_args()
@@ -413,6 +428,8 @@ def main() -> int:
     rows = []
     for n in map(int, options.sizes.split(",")):
         names = operands(n)
+        if options.views:
+            names = {name: viewed(x) for name, x in names.items()}
         for text in chosen:
             rows.append(measure(text, names, CLOCKS[options.clock]) | {"n": n})
             if options.all or missed(rows[-1]):

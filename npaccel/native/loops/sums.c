@@ -35,6 +35,15 @@ enum { PIECE = 1 << 15 };
             to[i] += (uint64_t)(VALUE);                                                           \
         }                                                                                         \
     }                                                                                             \
+    static uint64_t apart_##NAME(const char *from, npy_intp n, npy_intp step)                     \
+    {                                                                                             \
+        uint64_t sum = 0;                                                                         \
+        for (npy_intp i = 0; i < n; i++) {                                                        \
+            T x = *(const T *)(const void *)(from + i * step);                                    \
+            sum += (uint64_t)(VALUE);                                                             \
+        }                                                                                         \
+        return sum;                                                                               \
+    }                                                                                             \
     static void add_##NAME(char **args, const npy_intp *n, const npy_intp *steps, void *data)     \
     {                                                                                             \
         char *to = args[0];                                                                       \
@@ -45,6 +54,8 @@ enum { PIECE = 1 << 15 };
             *(uint64_t *)(void *)to += total_##NAME((const T *)(const void *)from, *n);           \
         } else if (lies && steps[0] == 8) {                                                       \
             row_##NAME((const T *)(const void *)from, (uint64_t *)(void *)to, *n);                \
+        } else if (steps[0] == 0) {                                                               \
+            *(uint64_t *)(void *)to += apart_##NAME(from, *n, steps[1]);                          \
         } else {                                                                                  \
             for (npy_intp i = 0; i < *n; i++, from += steps[1], to += steps[0]) {                 \
                 T x = *(const T *)(const void *)from;                                             \
