@@ -40,6 +40,8 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
+# Tests start a thousand processes: each would compile anew what it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all test-opencl differential check bench micro conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
 

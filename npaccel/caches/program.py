@@ -35,6 +35,8 @@ class KernelCache:
 
     def resize(self, limit: int) -> None:
         """Keep no more than `limit` bytes from now on."""
+        if limit == self._kernels.maxsize:  # asked after each change of any setting
+            return
         kept = LRUCache[str, Any](limit, self._size)
         for key in list(self._kernels):  # the least recently used first
             if self._size(self._kernels[key]) <= limit:
