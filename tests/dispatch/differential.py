@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import warnings
@@ -44,6 +45,11 @@ Ulp = int | tuple[int, int]
 
 def edge_values(dtype: str) -> np.ndarray[Any, Any]:
     """15 values of `dtype`: zeros, extremes, and for floats what is not a number."""
+    return _edges(dtype).copy()
+
+
+@functools.cache
+def _edges(dtype: str) -> np.ndarray[Any, Any]:
     kind = np.dtype(dtype).kind
     if kind == "b":
         values: Any = [True, False, True, True, False] * 3

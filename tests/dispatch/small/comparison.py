@@ -11,7 +11,9 @@ import numpy as np
 import npaccel
 
 Array = np.ndarray[Any, Any]
-Case = tuple[str, Callable[..., Any], Callable[[], tuple[Any, ...]]]
+# What tells it from others in the message of a failure, which alone makes text of it; the function;
+# and what makes its arguments.
+Case = tuple[object, Callable[..., Any], Callable[[], tuple[Any, ...]]]
 
 
 def bits(a: Array) -> Any:

@@ -31,32 +31,29 @@ TOLERANCES: tuple[dict[str, Any], ...] = (
 
 
 def _pairs(a: Any, b: Any) -> Iterator[Case]:
-    label = f"of {a!r:.60} and {b!r:.60}"
     for function in (np.cross, np.isclose, np.allclose, np.append):
-        yield f"{function.__name__} {label}", function, lambda: (a, b)
+        yield (function, a, b), function, lambda: (a, b)
     for given in TOLERANCES:
         for function in (np.isclose, np.allclose):
-            name = f"{function.__name__} {label}, {given}"
-            yield name, lambda x, y, f=function, g=given: f(x, y, **g), lambda: (a, b)
-    yield f"tolerances {label}", np.isclose, lambda: (a, b, 0.25, 0.5)
+            yield (function, a, b, given), lambda x, y, f=function, g=given: f(x, y, **g), lambda: (a, b)
+    yield ("tolerances", a, b), np.isclose, lambda: (a, b, 0.25, 0.5)
     for wide in (2**62, 2**63, 2**70, -(2**70), 10**400):
-        yield f"{wide} {label}", np.isclose, lambda wide=wide: (a, b, wide)
-        yield f"absolute {wide} {label}", np.allclose, lambda wide=wide: (a, b, 0, wide)
-        yield f"number {wide} {label}", np.allclose, lambda wide=wide: (a, wide)
-        yield f"step {wide} {label}", np.gradient, lambda wide=wide: (a, wide)
-    yield f"along {label}", lambda x, y: np.append(x, y, axis=0), lambda: (a, b)
-    yield f"axis {label}", lambda x, y: np.cross(x, y, axis=0), lambda: (a, b)
+        yield (wide, a, b), np.isclose, lambda wide=wide: (a, b, wide)
+        yield ("absolute", wide, a, b), np.allclose, lambda wide=wide: (a, b, 0, wide)
+        yield ("number", wide, a), np.allclose, lambda wide=wide: (a, wide)
+        yield ("step", wide, a), np.gradient, lambda wide=wide: (a, wide)
+    yield ("along", a, b), lambda x, y: np.append(x, y, axis=0), lambda: (a, b)
+    yield ("axis", a, b), lambda x, y: np.cross(x, y, axis=0), lambda: (a, b)
 
 
 def _alone(a: Any) -> Iterator[Case]:
-    label = f"of {a!r:.60}"
     for function in (np.median, np.gradient):
-        yield f"{function.__name__} {label}", function, lambda: (a,)
-        yield f"{function.__name__} {label}, axis", lambda x, f=function: f(x, axis=0), lambda: (a,)
+        yield (function, a), function, lambda: (a,)
+        yield (function, a, "axis"), lambda x, f=function: f(x, axis=0), lambda: (a,)
     for step in (2, 0.5, 0, 0.0, -1e-300, np.float64(0.3), np.float32(0.3), None, LINE, "x", 1j):
-        yield f"gradient {label}, {step}", np.gradient, lambda step=step: (a, step)
-    yield f"median {label}, kept", lambda x: np.median(x, keepdims=True), lambda: (a,)
-    yield f"edge {label}", lambda x: np.gradient(x, edge_order=2), lambda: (a,)
+        yield ("gradient", a, step), np.gradient, lambda step=step: (a, step)
+    yield ("median, kept", a), lambda x: np.median(x, keepdims=True), lambda: (a,)
+    yield ("edge", a), lambda x: np.gradient(x, edge_order=2), lambda: (a,)
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])

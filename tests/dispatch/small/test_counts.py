@@ -40,13 +40,12 @@ MORE: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
 
 
 def _counts(a: Any) -> Iterator[Case]:
-    label = f"of {a!r:.60}"
-    yield f"count {label}", np.count_nonzero, lambda: (a,)
-    yield f"count along {label}", lambda x: np.count_nonzero(x, axis=0), lambda: (a,)
-    yield f"count kept {label}", lambda x: np.count_nonzero(x, keepdims=True), lambda: (a,)
+    yield ("count", a), np.count_nonzero, lambda: (a,)
+    yield ("count along", a), lambda x: np.count_nonzero(x, axis=0), lambda: (a,)
+    yield ("count kept", a), lambda x: np.count_nonzero(x, keepdims=True), lambda: (a,)
     for places, named in MORE:
         yield (
-            f"bins {label}, {places}, {named}",
+            ("bins", a, places, named),
             lambda x, p=places, g=named: np.bincount(x, *p, **g),
             lambda: (a,),
         )
@@ -54,7 +53,7 @@ def _counts(a: Any) -> Iterator[Case]:
 
 def _products(a: Any, b: Any) -> Iterator[Case]:
     for function in (np.inner, np.vdot, np.dot):
-        yield f"{function.__name__} of {a!r:.60} and {b!r:.60}", function, lambda: (a, b)
+        yield (function, a, b), function, lambda: (a, b)
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])

@@ -53,19 +53,18 @@ class Listed(list[Any]):
 
 def _cases(made: Any) -> Iterator[Case]:
     for function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
-        label = f"{function.__name__} of {made!r:.80}"
-        yield label, function, lambda: (made,)
-        yield f"{label}, listed", function, lambda: (Listed(made) if type(made) is list else 1,)
+        yield (function, made), function, lambda: (made,)
+        yield (function, made, "listed"), function, lambda: (Listed(made) if type(made) is list else 1,)
 
 
 def _typed(made: Any) -> Iterator[Case]:
     for dtype in TYPES:
         for function in (np.array, np.asarray):
-            label = f"{function.__name__} of {made!r:.80}, {dtype}"
+            label = (function, made, dtype)
             yield label, function, lambda dtype=dtype: (made, dtype)
             yield label, lambda x, f=function, d=dtype: f(x, dtype=d), lambda: (made,)
     for given in MORE:
-        yield f"{made!r:.80}, {given}", lambda x, g=given: np.array(x, **g), lambda: (made,)
+        yield (made, given), lambda x, g=given: np.array(x, **g), lambda: (made,)
 
 
 @pytest.mark.parametrize("cases", [_cases, _typed])

@@ -9,7 +9,7 @@ import pytest
 
 import npaccel
 
-from .test_folds import Fold, outcome
+from .test_folds import Fold, outcomes
 
 LARGE = 1 << 18  # bytes: what has as many is recorded
 NARROW = "?bBhHiI"
@@ -41,10 +41,7 @@ FOLDS: dict[str, Fold] = {
 
 def same(call: Fold, operand: Any, where: object) -> None:
     """The call gives the same in a block, but for the class of large results."""
-    (expected, told), got = outcome(call, operand), []
-    with npaccel.accelerate():
-        for _ in range(2):
-            got.append(outcome(call, operand))
+    (expected, told), *got = outcomes(call, operand)
     for found in got:
         result = (np.ndarray, *found[0][1:]) if found[0][0] is npaccel.Array else found[0]
         assert (result, found[1]) == (expected, told), where

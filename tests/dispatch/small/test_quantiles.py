@@ -38,27 +38,24 @@ PLACES: tuple[Any, ...] = (0, 1, 3, -1, -3, 14, 15, 10**9, [1, 3], 1.0, True, No
 def _quantiles(a: Any) -> Iterator[Case]:
     for q in ASKED:
         for function in (np.percentile, np.quantile):
-            name = f"{function.__name__} of {a!r:.60}, {q!r:.30}"
-            yield name, function, lambda q=q: (a, q)
+            yield (function, a, q), function, lambda q=q: (a, q)
     for function in (np.percentile, np.quantile):
         for more in ({"axis": 0}, {"method": "lower"}, {"keepdims": True}):
-            name = f"{function.__name__} of {a!r:.60}, {more}"
-            yield name, lambda x, f=function, m=more: f(x, 0.5, **m), lambda: (a,)
+            yield (function, a, more), lambda x, f=function, m=more: f(x, 0.5, **m), lambda: (a,)
 
 
 def _others(a: Any) -> Iterator[Case]:
-    label = f"of {a!r:.60}"
     for k in PLACES:
         for function in (np.partition, np.tril, np.triu, np.diag):
-            yield f"{function.__name__} {label}, {k!r}", function, lambda k=k: (a, k)
-        yield f"fill {label}, {k!r}", _filled, lambda k=k: (np.array(a), k)
+            yield (function, a, k), function, lambda k=k: (a, k)
+        yield ("fill", a, k), _filled, lambda k=k: (np.array(a), k)
     for function in (np.tril, np.triu, np.diag, np.copy, np.where, np.argmax, np.argmin):
-        yield f"{function.__name__} {label}", function, lambda: (a,)
+        yield (function, a), function, lambda: (a,)
     for method in ("argmax", "argmin"):
-        yield f".{method} {label}", lambda x, m=method: getattr(x, m)(), lambda: (a,)
+        yield (method, a), lambda x, m=method: getattr(x, m)(), lambda: (a,)
     for other in (a, np.arange(3.0), np.arange(40.0), 2.0, [1.0, 2.0], np.zeros(0), "x"):
-        yield f"convolve {label}, {other!r:.30}", np.convolve, lambda o=other: (a, o)
-    yield f"same {label}", lambda x: np.convolve(x, [1.0, 2.0], "same"), lambda: (a,)
+        yield ("convolve", a, other), np.convolve, lambda o=other: (a, o)
+    yield ("same", a), lambda x: np.convolve(x, [1.0, 2.0], "same"), lambda: (a,)
 
 
 def _filled(a: Any, value: Any) -> Any:
