@@ -2,6 +2,7 @@
 # make test      run the tests on the installed package: compiled, and the dispatch tests also with
 #                NumPy's loops, under check mode, without the guard, and with little address space
 # make ci        check and test, in a bare clone, with both processors busy; what .ci/run calls
+# make stage-... one of its stages (stage-rest ...); PYTEST_ADDOPTS=--durations=40 has it say which tests take long
 # make test-all  the same, and all tests without the guard, with little address space, and the slow
 # make differential  the tests that compare with NumPy, on the backend BACKEND=opencl: an hour
 # make test-opencl  the tests of OpenCL with Intel's driver for processors, from PyPI (270 MB): where

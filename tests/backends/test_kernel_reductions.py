@@ -155,7 +155,8 @@ def test_columns_of_several_tiles(machine, fold, dtype, split):
     """Tiles of 4096 bytes, their last vectors short, a band of two axes, blocks of 16 rows."""
     made = _reduction(fold, dtype, out=U, band_rank=2, vector_band=True, split=split)
     compiled = compile_kernel(made, machine)
-    for b, m, n in ((1, 5000, 20), (2, 1100, 33)):
+    tile = 4096 // np.dtype(dtype).itemsize
+    for b, m, n in ((1, tile + 904, 20), (2, 1100, 33)):
         data = np.moveaxis(_ordinary(dtype, b * m * n, n).reshape(b, n, m), 1, 2)
         out = _out(_result(fold, dtype), (b, m, n), 1)
         check(machine, made, (b, m, n), [data, out], compiled=compiled)

@@ -55,10 +55,11 @@ assert not wrong, wrong[:5]
 for x, want in shared: assert (np.asarray(x) == want).all()
 """,
     "threads that pick and put by masks in a block": """
+STEPS = 80
 def work(seed):
     r = np.random.default_rng(seed)
     xs = [r.random(40000) for _ in range(4)]
-    for _ in range(250):
+    for _ in range(STEPS):
         i, j = (int(v) for v in r.integers(4, size=2))
         f = float(r.random())
         match int(r.integers(8)):
@@ -184,6 +185,12 @@ for seed in range(10):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_threads_and_tasks(name: str) -> None:
     succeed("import asyncio\n" + PROGRAMS[name])
+
+
+@pytest.mark.slow
+def test_many_steps_by_masks_in_threads() -> None:
+    program = PROGRAMS["threads that pick and put by masks in a block"]
+    succeed(program.replace("STEPS = 80", "STEPS = 250"))
 
 
 @pytest.mark.parametrize("faulthandler", ["never", "after"])

@@ -35,7 +35,11 @@ def _pairs(a: Any, b: Any) -> Iterator[Case]:
         yield (function, a, b), function, lambda: (a, b)
     for given in TOLERANCES:
         for function in (np.isclose, np.allclose):
-            yield (function, a, b, given), lambda x, y, f=function, g=given: f(x, y, **g), lambda: (a, b)
+            yield (
+                (function, a, b, given),
+                lambda x, y, f=function, g=given: f(x, y, **g),
+                lambda: (a, b),
+            )
     yield ("tolerances", a, b), np.isclose, lambda: (a, b, 0.25, 0.5)
     for wide in (2**62, 2**63, 2**70, -(2**70), 10**400):
         yield (wide, a, b), np.isclose, lambda wide=wide: (a, b, wide)

@@ -54,7 +54,11 @@ class Listed(list[Any]):
 def _cases(made: Any) -> Iterator[Case]:
     for function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
         yield (function, made), function, lambda: (made,)
-        yield (function, made, "listed"), function, lambda: (Listed(made) if type(made) is list else 1,)
+        yield (
+            (function, made, "listed"),
+            function,
+            lambda: (Listed(made) if type(made) is list else 1,),
+        )
 
 
 def _typed(made: Any) -> Iterator[Case]:

@@ -240,7 +240,9 @@ def check(seed: int, n: int = N) -> None:
 
 
 @pytest.mark.parametrize("tiering", ["eager", "adaptive", "off"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 12))]
+)
 def test_random_loops(seed, tiering, setting) -> None:
     setting("tiering", tiering)
     check(seed)
