@@ -222,7 +222,7 @@ LOOPS = [(op.name, kind + size) for op in COMPUTED for kind, size in
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2], indirect=True)
 @pytest.mark.parametrize(("name", "dtype"), LOOPS)
 def test_one_value_whatever_computes_it(name: str, dtype: str, setting, threads) -> None:
-    """Blocks, a touch, a kernel (of the first use; of each in slow tests); NaNs with their signs."""
+    """Blocks, a touch, a kernel (of the first use; in slow tests of each); NaNs and their signs."""
     function = getattr(np, name)
     x, y = values(dtype, 0), values(dtype, 1)
     blocks, compiled = (("off", False), ("off", True)), (("eager", False),)
