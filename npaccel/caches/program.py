@@ -37,11 +37,9 @@ class KernelCache:
         """Keep no more than `limit` bytes from now on."""
         if limit == self._kernels.maxsize:  # asked after each change of any setting
             return
-        kept = LRUCache[str, Any](limit, self._size)
-        for key in list(self._kernels):  # the least recently used first
-            if self._size(self._kernels[key]) <= limit:
-                kept[key] = self._kernels[key]
-        self._kernels = kept
+        before, self._kernels = self._kernels, LRUCache[str, Any](limit, self._size)
+        while before:
+            self.add(*before.popitem())  # the least recently used first
 
     @property
     def size_bytes(self) -> int:
