@@ -6,6 +6,7 @@
  * what is called, each with a reference of its own (up to Python 3.13; 3.14 borrows some). Whoever
  * else calls passes them from elsewhere, and may use them afterwards, or passes a bound method's
  * array in a place in front of them that has no reference. A generator's stack lies elsewhere, too.
+ * Who traces or profiles is shown the frames of NumPy's Python, and may keep what these hold.
  */
 #include "numpy/numpy.h"
 
@@ -18,7 +19,8 @@ static bool is_on_stack(PyObject *const *slot, PyObject *called)
 #if PY_VERSION_HEX < 0x030E0000
     enum { BEHIND = 2 };
     const PyThreadState *t = PyThreadState_Get();
-    bool inside = t->datastack_chunk != NULL &&
+    bool watched = t->c_tracefunc != NULL || t->c_profilefunc != NULL;
+    bool inside = !watched && t->datastack_chunk != NULL &&
                   (uintptr_t)(slot - BEHIND) >= (uintptr_t)t->datastack_chunk->data &&
                   (uintptr_t)slot < (uintptr_t)t->datastack_top;
     return inside && (slot[-1] == called || (slot[-1] == NULL && slot[-2] == called));
