@@ -16,7 +16,7 @@ import pytest
 import npaccel
 from npaccel import _native
 
-from ..differential import DTYPES, ERRORS, FOREIGN, edge_values
+from ..differential import DTYPES, ERRORS, FOREIGN, THOROUGH, edge_values
 
 Anything = Any
 Fold = Callable[[Anything], Anything]
@@ -139,8 +139,9 @@ EVERY = (*DTYPES, "O", "g", ">f8", ">i4", "M8[s]")
 
 @pytest.mark.parametrize("dtype", EVERY)
 def test_folds(dtype: str) -> None:
-    """Each call of each dtype, on each layout; of the pairs of both every eighth, but for "d"."""
-    first, step = EVERY.index(dtype), 1 if dtype == "d" else 8
+    """Each call of each dtype, on each layout; of the pairs of both every eighth, but for "d" and
+    in `make test-all`."""
+    first, step = EVERY.index(dtype), 1 if dtype == "d" or THOROUGH else 8
     for number, (label, function) in enumerate(folds()):
         for operand in layouts(edge_values(dtype))[(first + number) % step :: step]:
             same(function, operand, (label, operand.shape, operand.strides))
