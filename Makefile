@@ -75,6 +75,9 @@ AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft s
 VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains block_tier complex_functions accuracy \
   complex_powers low_powers fold_order) \
   $(patsubst %,tests/runtime/checking/test_%.py,mutants check splitting) tests/runtime/programs/test_kernels.py tests/runtime/process/test_scopes.py
+# Hundreds of kernels, of which only is asked how they are told from each other.
+KEYS := $(patsubst %,--deselect=tests/runtime/engine/test_engine.py::test_%,every_value_that_a_rewrite_uses_is_in_the_key \
+  few_traces_are_kept)
 # What address space says nothing about.
 ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/engine/test_boundscheck.py \
   $(patsubst %,tests/runtime/programs/test_%.py,startup_profile templates smaller)
@@ -118,11 +121,11 @@ stage-check: $(INSTALLED)
 	NPACCEL_CHECK=compute $(TESTS) $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
 
 stage-unguarded: $(INSTALLED)
-	NPACCEL_GUARD=off $(TESTS) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) $(VALUES:%=--ignore=%) $(UNGUARDED) \
-	  tests/test_examples.py
+	NPACCEL_GUARD=off $(TESTS) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) $(VALUES:%=--ignore=%) $(KEYS) \
+	  $(UNGUARDED) tests/test_examples.py
 
 stage-limited: $(INSTALLED)
-	$(LIMITED) $(TESTS) $(ROOMY:%=--ignore=%) $(VALUES:%=--ignore=%) \
+	$(LIMITED) $(TESTS) $(ROOMY:%=--ignore=%) $(VALUES:%=--ignore=%) $(KEYS) \
 	  $(filter-out tests/dispatch %/test_threads_and_processes.py,$(UNGUARDED))
 
 stage-numpy: $(INSTALLED)

@@ -377,7 +377,9 @@ def _move(rng: Any, kind: int, arrays: list[Any], pair: Any, how: tuple[int, int
         x += x[::-1, ::-1]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 25))]
+)
 def test_random_programs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kinds = list(MAPS.values())

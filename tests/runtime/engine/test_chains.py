@@ -166,7 +166,9 @@ def run(steps, arrays):
     return arrays
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(16), *(pytest.param(n, marks=pytest.mark.slow) for n in range(16, 40))]
+)
 def test_random_programs_have_numpys_bits(seed) -> None:
     rng = np.random.default_rng(seed)
     shape = SHAPES[seed % len(SHAPES)]

@@ -313,11 +313,11 @@ def test_few_traces_are_kept(setting) -> None:
             y = y * 3.0
         npaccel.evaluate(y)
 
-    for n in range(1, 30):
+    for n in range(1, 20):
         times(n)
         assert 0 < npaccel.stats()["traces"] <= 8
     npaccel.stats(reset=True)
-    times(29)  # the last one is still there
+    times(19)  # the last one is still there
     times(5)
     assert (npaccel.stats()["plan_hits"], npaccel.stats()["plan_misses"]) == (1, 1)
 

@@ -422,8 +422,7 @@ def add_in_place(x, y, f):
     return x * 0.5
 
 
-@settings(max_examples=60, deadline=None)
-@given(
+bodies = given(
     st.lists(
         st.tuples(
             st.sampled_from([*OPERATIONS, assign, add_in_place]),
@@ -437,7 +436,9 @@ def add_in_place(x, y, f):
     st.sampled_from(["f8", "f4"]),
     st.sampled_from(["apart", "same", "overlap"]),
 )
-def test_random_bodies(steps, n, dtype, layout):
+
+
+def check_body(steps, n, dtype, layout):
     def body(u, v, f):
         values = [u, v]
         for operation, left, right in steps:
@@ -459,3 +460,16 @@ def test_random_bodies(steps, n, dtype, layout):
             np.testing.assert_allclose(a, e, rtol=rtol, atol=rtol)
         np.testing.assert_allclose(base, twin, rtol=rtol, atol=rtol)
     assert section.stats()["bodies"] == 0, section.stats()
+
+
+@settings(max_examples=20, deadline=None)
+@bodies
+def test_random_bodies(steps, n, dtype, layout):
+    check_body(steps, n, dtype, layout)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@bodies
+def test_more_random_bodies(steps, n, dtype, layout):
+    check_body(steps, n, dtype, layout)
