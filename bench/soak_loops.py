@@ -409,7 +409,7 @@ def main() -> int:
         jobs = [pool.submit(part, k, min(PART, end - k), options) for k in firsts]
         for job in concurrent.futures.as_completed(jobs):
             code, said = job.result()
-            done += PART
+            done = min(done + PART, options.programs)
             failures += code != 0
             print(said, end="")
             print(f"{done} programs, {failures} parts wrong, {time.monotonic() - begin:.0f} s")

@@ -60,7 +60,8 @@ def _read(subscripts: str) -> tuple[list[str], str]:
 
 
 def _fit(terms: list[str], output: str, arrays: list[Any]) -> bool:
-    """Whether each letter has one extent, and the result no other letters."""
+    """Whether each letter has one extent, and the result no other letters, nor axes of one
+    element, whose strides NumPy's iterator chooses."""
     if len(terms) != len(arrays) or not all(map(is_array, arrays)):
         return False
     extents: dict[str, int] = {}
@@ -69,7 +70,7 @@ def _fit(terms: list[str], output: str, arrays: list[Any]) -> bool:
             return False
         if any(extents.setdefault(x, n) != n for x, n in zip(term, array.shape, strict=True)):
             return False
-    return set(output) <= extents.keys()
+    return set(output) <= extents.keys() and all(extents[x] > 1 for x in output)
 
 
 def _in_order(terms: list[str], output: str) -> bool:

@@ -150,3 +150,18 @@ def test_random_letters(seed: int) -> None:
     output = "".join(rng.permutation(known)[: rng.integers(0, len(known) + 1)])
     subscripts = f"{','.join(terms)}->{output}"
     same(subscripts, operands(subscripts, "f8"))
+
+
+@pytest.mark.parametrize("one", "nijk")
+@pytest.mark.parametrize("subscripts", ["ij,jk->ik", "ij,ik->jk", "nji,njk->nik", "nij,nj->ni"])
+def test_axes_of_one_element(subscripts: str, one: str) -> None:
+    """NumPy's iterator chooses the strides along them."""
+    extents = {"n": 50, "i": 20, "j": 30, "k": 40, one: 1}
+    terms = subscripts.partition("->")[0].split(",")
+    same(
+        subscripts,
+        [
+            np.arange(float(np.prod(n))).reshape(n) % 7
+            for n in ([extents[x] for x in term] for term in terms)
+        ],
+    )

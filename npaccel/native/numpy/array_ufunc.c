@@ -112,13 +112,56 @@ static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char 
     return npa_adopted(result);
 }
 
+enum { MOST_GIVEN = 16 }; /* more than a reduction has */
+
+/* Whether it is an input that NumPy passes by its place and leaves among the names as well, as of
+ * np.add.reduce(array=x). */
+static bool is_given_twice(PyObject *name)
+{
+    return PyUnicode_CompareWithASCIIString(name, "array") == 0 ||
+           PyUnicode_CompareWithASCIIString(name, "indices") == 0;
+}
+
+static PyObject *array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* With inputs by their places only; n: those, the ufunc and its method. */
+static PyObject *by_places(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *given[MOST_GIVEN], *kept = PyList_New(0), *tuple = NULL, *result = NULL;
+    Py_ssize_t all = n, count = PyTuple_GET_SIZE(names);
+    bool good = kept != NULL;
+    memcpy(given, args, sizeof *given * (size_t)n);
+    for (Py_ssize_t k = 0; good && k < count; k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        if (!is_given_twice(name)) {
+            given[all++] = args[n + k];
+            good = PyList_Append(kept, name) == 0;
+        }
+    }
+    if (good && (tuple = PyList_AsTuple(kept)) != NULL) {
+        result = array_ufunc(self, given, n, all > n ? tuple : NULL);
+    }
+    Py_XDECREF(kept), Py_XDECREF(tuple);
+    return result;
+}
+
 PyObject *npa_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    npa_value values[NPA_MAX_ARGS];
     if (n < 3) {
         PyErr_SetString(PyExc_TypeError, "__array_ufunc__ requires at least 3 arguments");
         return NULL;
     }
+    bool twice = false;
+    Py_ssize_t count = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t k = 0; n + count <= MOST_GIVEN && k < count; k++) {
+        twice |= is_given_twice(PyTuple_GET_ITEM(names, k));
+    }
+    return twice ? by_places(self, args, n, names) : array_ufunc(self, args, n, names);
+}
+
+static PyObject *array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    npa_value values[NPA_MAX_ARGS];
     bool plain_call = names == NULL && n <= 6 && PyUnicode_Check(args[1]) &&
                       PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0 &&
                       PyObject_TypeCheck(args[0], &PyUFunc_Type) &&

@@ -57,6 +57,7 @@ class Comparing:
 
     def _begin(self) -> None:
         self._thread: threading.Thread | None = None
+        self._over = threading.Event()
         self._found: list[Failure] = []
         _native.check_busy(False)
 
@@ -88,21 +89,30 @@ class Comparing:
         if code is not None:  # what starts threads can't be imported once the program is over
             importlib.import_module("npaccel.backends.launch")
         _native.check_busy(True)
-        thread = threading.Thread(target=self._beside, args=(run,), name="npaccel check")
-        self._thread = thread
-        thread.start()
+        over = threading.Event()
+        thread = threading.Thread(target=self._beside, args=(run, over), name="npaccel check")
+        self._thread, self._over = thread, over
+        try:
+            thread.start()
+        except RuntimeError:  # there can be no more threads
+            self._thread = None
+            self._beside(run, over)
 
-    def _beside(self, run: Run) -> None:
+    def _beside(self, run: Run, over: threading.Event) -> None:
         try:
             _native.call_numpy(lambda: self._found.extend(run()))
         finally:
             _native.check_busy(False)
+            over.set()
 
     def settle(self) -> None:
         """Wait for what is compared beside the program, and act on what was found."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-            self._thread = None
+        thread, over = self._thread, self._over
+        if thread is not None and thread is not threading.current_thread():
+            over.wait()  # another thread of the program may be about to start it
+            thread.join()
+            if self._thread is thread:
+                self._thread = None
             found, self._found = self._found, []
             self._act(found)
 

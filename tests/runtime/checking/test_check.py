@@ -307,6 +307,34 @@ def test_runs_are_left_out_while_one_is_compared(setting, monkeypatch) -> None:
     assert npaccel.stats()["checked_runs"] == 2
 
 
+def test_another_thread_waits_for_what_is_about_to_be_compared(setting, monkeypatch) -> None:
+    setting("check", "beside")
+    npaccel.evaluate(npaccel.asarray(_source()) + 1.0)  # the checker is there
+    start, errors, waiting = threading.Thread.start, [], []
+
+    def evaluate() -> None:
+        try:
+            npaccel.evaluate(npaccel.asarray(_source()) + 2.0)
+        except RuntimeError as error:
+            errors.append(error)
+
+    def late(thread: threading.Thread) -> None:
+        if thread.name == "npaccel check" and not waiting:
+            other = threading.Thread(target=evaluate)
+            waiting.append(other)
+            start(other)
+            other.join(0.3)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", late)
+    npaccel.evaluate(npaccel.asarray(_source()) + 3.0)
+    monkeypatch.undo()
+    npaccel.evaluate()
+    assert waiting
+    waiting[0].join()
+    assert not errors
+
+
 @pytest.mark.pending
 def test_the_end_of_the_program_waits_for_what_is_compared_beside_it() -> None:
     program = """
