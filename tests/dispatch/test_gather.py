@@ -12,6 +12,7 @@ import pytest
 import npaccel
 from npaccel import _native
 
+from .at_once import same
 from .differential import DTYPES, WRAPPED, check, one_compiled, shapes
 
 LINE = np.array([0, 2, 1, 1, -1])
@@ -261,3 +262,45 @@ def test_indices_in_fortran_order_give_memory_of_its_own() -> None:
     with npaccel.accelerate(min_size=0):
         picked = np.arange(10).reshape(-1, 1)[index, 0]
         assert picked.flags.f_contiguous and picked.flags.owndata
+
+
+def in_place(k: int, n: int, dtype: str = "i8") -> np.ndarray[Any, Any]:
+    return np.random.default_rng(k).integers(0, 5, n).astype(dtype)
+
+
+MANY: dict[str, Callable[[int], Any]] = {
+    "lines": lambda n: (in_place(0, n), in_place(1, n)),
+    "three lines": lambda n: (in_place(0, n), in_place(1, n, "i4"), in_place(2, n, "u1")),
+    "columns": lambda n: tuple(in_place(0, 2 * n).reshape(n, 2).T),
+    "below zero": lambda n: (in_place(0, n) - 5, in_place(1, n) - 4),
+    "backwards": lambda n: (in_place(0, n)[::-1], in_place(1, n)),
+    "tables": lambda n: (in_place(0, n).reshape(-1, 50), in_place(1, n).reshape(-1, 50)),
+    "turned": lambda n: (in_place(0, n).reshape(-1, 50).T, in_place(1, n).reshape(-1, 50).T),
+    "rows and columns": lambda n: (in_place(0, n // 40)[:, None], in_place(1, 40)),
+    "short rows": lambda n: (in_place(0, n // 3)[:, None], in_place(1, 3)),
+    "one": lambda n: (in_place(0, n), 2),
+    "unsigned": lambda n: (in_place(0, n, "u8"), in_place(1, n)),
+    "part": lambda n: (in_place(0, n), slice(1, 3), in_place(1, n)),
+    "outside": lambda n: (in_place(0, n), in_place(1, n) + (np.arange(n) == n - 1) * 9),
+    "do not fit": lambda n: (in_place(0, n), in_place(1, n - 1)),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16", ">f8", "S3"])
+def test_many_elements_by_several_indices(name: str, dtype: str) -> None:
+    """At once, as NumPy's iterator picks them and lays them out; and put back."""
+
+    def program(x: Any, key: Any) -> Any:
+        picked = x[key]
+        x[key] = picked
+        return picked, x
+
+    for n in (4000, 40_000):
+        key = MANY[name](n)
+        for x in (source(dtype), source(dtype, "F"), source(dtype).repeat(2, 0)[::2]):
+            full = np.concatenate([x] * 2)[:6]
+            with npaccel.config(threshold=1 << 18):  # from there on they are recorded
+                same(program, full, key)
+                same(program, full.repeat(3, 1)[1:, 1::3, ::2], key)
+            same(program, full, key)

@@ -6,6 +6,12 @@
 
 #include "small/small.h"
 
+/* ------------------------------------------------------------------------------------- gather.c */
+
+/* a[i, j], by a tuple of many integers for the first axes. NULL, perhaps with an error: NumPy's to
+ * do. */
+PyObject *npa_gather(PyObject *a, PyObject *key);
+
 /* ------------------------------------------------------------------------------------ scatter.c */
 
 /* target[key] = value, by integers: 1 done, 0 NumPy should do it, -1 error. */

@@ -4,6 +4,7 @@
  * for each part of a (parallel):  for each block of indices:  their places; those in the part; v
  * goes there */
 #include "functions/functions.h"
+#include "functions/places.h"
 #include "functions/scatter.h"
 #include "small/ways.h"
 
@@ -16,33 +17,20 @@
 #endif
 
 enum {
-    MOST_AXES = NPA_MOST_OPENED - 2,
-    BLOCK = 1024,
+    BLOCK = NPA_PLACES_AT_ONCE,
     LEAST = 1 << 12,
     LEAST_SLOW = 64,
     LEAST_ROW = 32
 };
 enum { PIECE = 1 << 15, MANY = 1 << 16, MOST_THREADS = 8, FAR_BYTES = 1 << 20 };
 
-/* Indices along one axis of the target, over the shape that all of them have together. */
 typedef struct {
-    PyArrayObject *array;
-    int type, size;
-    const char *data;
-    npy_intp extent, step; /* of the target's axis: length; rows from one to the next */
-    npy_intp strides[NPA_MAX_DIMS];
-} axis;
-
-typedef struct {
-    int naxes, ndim;
-    axis axes[MOST_AXES];
-    npy_intp shape[NPA_MAX_DIMS], n;
+    npa_places at;
     char *to;
     npy_intp rows, bytes; /* of the target: what an index picks, how long it is */
     const char *values;
     npy_intp step; /* from one value to the next: bytes of a row, or 0 */
     npa_put_function *put;
-    bool ready; /* the indices are the places */
     bool far;   /* the target is larger than the second cache */
     int64_t threads; /* at most */
     atomic_int joined;       /* others that wait for a part each */
@@ -52,44 +40,6 @@ typedef struct {
     atomic_int raised;
     int no_nan; /* a type whose NaN are NumPy's to meet; 0: none */
 } job;
-
-/* --------------------------------------------------------------------------------------- places */
-
-NPA_EACH_PROCESSOR
-static void add_places(const npy_intp *index, npy_intp n, npy_intp extent, npy_intp step,
-                       int64_t *places)
-{
-    for (npy_intp i = 0; i < n; i++) {
-        places[i] += (index[i] + ((index[i] >> 63) & extent)) * step;
-    }
-}
-
-/* Of elements first to first + n, which are of one row of the indices; in `places` or where they
- * are. */
-static const int64_t *find_places(const job *j, npy_intp first, npy_intp n, int64_t *places)
-{
-    npy_intp room[BLOCK], at[NPA_MAX_DIMS], left = first;
-    if (j->ready) {
-        return (const int64_t *)j->axes[0].data + first;
-    }
-    for (int i = j->ndim - 1; i >= 0; i--) {
-        at[i] = left % j->shape[i], left /= j->shape[i];
-    }
-    memset(places, 0, sizeof *places * (size_t)n);
-    for (const axis *a = j->axes; a < j->axes + j->naxes; a++) {
-        const char *p = a->data;
-        npy_intp stride = a->strides[j->ndim - 1];
-        for (int i = 0; i < j->ndim; i++) {
-            p += at[i] * a->strides[i];
-        }
-        bool ready = a->type == NPY_LONG && stride == sizeof(npy_intp);
-        if (!ready) {
-            npa_cast(a->type, p, stride, NPY_LONG, (char *)room, sizeof *room, n);
-        }
-        add_places(ready ? (const npy_intp *)p : room, n, a->extent, a->step, places);
-    }
-    return places;
-}
 
 /* -------------------------------------------------------------------------------------- numbers */
 
@@ -121,9 +71,9 @@ static void put_rows(const job *j, const int64_t *places, const int64_t *which, 
 static npy_intp run_block(const job *j, npy_intp first, int64_t part, int64_t parts)
 {
     int64_t room[BLOCK], kept[BLOCK + NPA_KEPT_ROOM], which[BLOCK + NPA_KEPT_ROOM];
-    npy_intp length = j->shape[j->ndim - 1], n = length - first % length,
+    npy_intp length = j->at.shape[j->at.ndim - 1], n = length - first % length,
              count = n = n < BLOCK ? n : BLOCK;
-    const int64_t *places = find_places(j, first, n, room);
+    const int64_t *places = npa_find_places(&j->at, first, n, room);
     if (parts > 1) {
         count = npa_keep_between(places, n, j->rows * part / parts, j->rows * (part + 1) / parts,
                                  kept, which);
@@ -142,7 +92,7 @@ static npy_intp run_block(const job *j, npy_intp first, int64_t part, int64_t pa
 static void lead(job *j)
 {
     int64_t parts = 1;
-    for (npy_intp first = 0; first < j->n;) {
+    for (npy_intp first = 0; first < j->at.n;) {
         if (parts == 1 && atomic_load(&j->joined) > 0) {
             j->parts = parts = atomic_load(&j->joined) + 1;
             atomic_store(&j->begun, first);
@@ -150,7 +100,7 @@ static void lead(job *j)
         first += run_block(j, first, 0, parts);
     }
     if (parts == 1) {
-        atomic_store(&j->begun, j->n);
+        atomic_store(&j->begun, j->at.n);
     }
 }
 
@@ -161,8 +111,8 @@ static void join(job *j)
     while (part > 0 && atomic_load(&j->begun) < 0) {
         npa_yield();
     }
-    npy_intp first = part > 0 ? atomic_load(&j->begun) : j->n;
-    while (first < j->n && part < j->parts) {
+    npy_intp first = part > 0 ? atomic_load(&j->begun) : j->at.n;
+    while (first < j->at.n && part < j->parts) {
         first += run_block(j, first, part, j->parts);
     }
 }
@@ -180,51 +130,6 @@ static void run_part(void *context, int64_t part, int worker)
     if (j->floating) {
         atomic_fetch_or(&j->raised, fetestexcept(FE_ALL_EXCEPT));
     }
-}
-
-typedef struct {
-    const axis *of;
-    npy_intp n;
-    atomic_int worst; /* as npa_bounds_of says */
-} inspection;
-
-static void inspect(void *context, int64_t piece, int worker)
-{
-    inspection *i = context;
-    npy_intp first = piece * PIECE, n = i->n - first < PIECE ? i->n - first : PIECE,
-             size = i->of->size;
-    npa_indices line = {.type = i->of->type,
-                        .size = i->of->size,
-                        .ndim = 1,
-                        .extent = i->of->extent,
-                        .lengths = {n, size}};
-    (void)worker;
-    int found = npa_bounds_of(&line, i->of->data + first * size), was = atomic_load(&i->worst);
-    while (found > was && !atomic_compare_exchange_weak(&i->worst, &was, found)) {
-    }
-}
-
-/* With the arrays opened: false: some index is not of its axis, which NumPy says before it writes
- * anything. */
-static bool all_inside(job *j)
-{
-    j->ready = j->naxes == 1 && j->ndim == 1 && j->axes[0].type == NPY_LONG &&
-               j->axes[0].step == 1 && j->axes[0].strides[0] == sizeof(npy_intp);
-    for (int k = 0; k < j->naxes; k++) {
-        npa_indices of;
-        const axis *a = &j->axes[k];
-        inspection i = {.of = a, .n = PyArray_SIZE(a->array)};
-        if (PyArray_IS_C_CONTIGUOUS(a->array)) {
-            npa_pool_run(inspect, &i, (i.n + PIECE - 1) / PIECE, NULL);
-        } else {
-            i.worst = npa_indices_of(a->array, a->extent, &of) ? npa_bounds_of(&of, a->data) : 2;
-        }
-        if (i.worst > 1) {
-            return false;
-        }
-        j->ready &= i.worst == 0;
-    }
-    return true;
 }
 
 /* With the arrays opened. */
@@ -246,8 +151,8 @@ static int run(job *j, PyArrayObject *target, PyArrayObject *values)
 {
     PyArrayObject *all[NPA_MOST_OPENED] = {target};
     int n = 1;
-    for (int k = 0; k < j->naxes; k++) {
-        all[n++] = j->axes[k].array;
+    for (int k = 0; k < j->at.naxes; k++) {
+        all[n++] = j->at.axes[k].array;
     }
     if (values != NULL) {
         all[n++] = values;
@@ -257,11 +162,11 @@ static int run(job *j, PyArrayObject *target, PyArrayObject *values)
         return -1;
     }
     j->to = o.at[0];
-    for (int k = 0; k < j->naxes; k++) {
-        j->axes[k].data = o.at[k + 1];
+    for (int k = 0; k < j->at.naxes; k++) {
+        j->at.axes[k].data = o.at[k + 1];
     }
     j->values = values != NULL ? o.at[n - 1] : j->values;
-    bool good = all_inside(j) &&
+    bool good = npa_all_inside(&j->at) &&
                 all_numbers(j, PyArray_SIZE(target), values != NULL ? PyArray_SIZE(values) : 1);
     if (good && j->threads == 1) {
         run_part(j, 0, 0);
@@ -274,107 +179,33 @@ static int run(job *j, PyArrayObject *target, PyArrayObject *values)
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-static bool is_usual(PyObject *o)
-{
-    PyArrayObject *a = (PyArrayObject *)o;
-    return (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) && PyArray_ISALIGNED(a) &&
-           npa_small_type(PyArray_DESCR(a));
-}
-
-/* The shape of all indices together. False: they have none, or one whose rows are short. */
-static bool find_shape(job *j)
-{
-    bool alike = true;
-    for (int k = 0; k < j->naxes; k++) {
-        int ndim = PyArray_NDIM(j->axes[k].array);
-        j->ndim = ndim > j->ndim ? ndim : j->ndim;
-    }
-    if (j->ndim == 0 || j->ndim > NPA_MAX_DIMS) {
-        return false;
-    }
-    j->n = 1;
-    for (int i = 0; i < j->ndim; i++) {
-        npy_intp length = 1;
-        for (int k = 0; k < j->naxes; k++) {
-            PyArrayObject *a = j->axes[k].array;
-            int own = i - (j->ndim - PyArray_NDIM(a));
-            npy_intp n = own < 0 ? 1 : PyArray_DIM(a, own);
-            if (n != 1 && length != 1 && n != length) {
-                return false;
-            }
-            length = n != 1 ? n : length;
-            j->axes[k].strides[i] = n != 1 ? PyArray_STRIDE(a, own) : 0;
-        }
-        j->shape[i] = length, j->n *= length;
-    }
-    for (int k = 0; k < j->naxes; k++) {
-        alike &= PyArray_SIZE(j->axes[k].array) == j->n &&
-                 PyArray_IS_C_CONTIGUOUS(j->axes[k].array);
-    }
-    return alike || j->shape[j->ndim - 1] >= LEAST_ROW;
-}
-
-/* Indices that lie one behind the other are one row. */
-static void merge_rows(job *j)
-{
-    bool alike = true;
-    for (int k = 0; k < j->naxes; k++) {
-        alike &= PyArray_SIZE(j->axes[k].array) == j->n &&
-                 PyArray_IS_C_CONTIGUOUS(j->axes[k].array);
-    }
-    for (int k = 0; k < j->naxes && alike; k++) {
-        j->axes[k].strides[0] = j->axes[k].size;
-    }
-    if (alike) {
-        j->ndim = 1, j->shape[0] = j->n;
-    }
-}
-
-static bool read_axis(axis *a, PyArrayObject *target, PyObject *o, npy_intp extent, npy_intp step)
-{
-    PyArrayObject *index = (PyArrayObject *)o;
-    if (!is_usual(o) || !PyArray_ISINTEGER(index) ||
-        npa_canonical(PyArray_TYPE(index)) == NPY_UINT64 || !npa_apart(target, index)) {
-        return false;
-    }
-    *a = (axis){.array = index,
-                .type = npa_canonical(PyArray_TYPE(index)),
-                .size = (int)PyArray_ITEMSIZE(index),
-                .extent = extent,
-                .step = step};
-    return true;
-}
-
 /* The indices of a key: one array, or a tuple of them for the first axes. */
 static bool read_key(job *j, PyArrayObject *target, PyObject *key)
 {
-    bool tuple = PyTuple_CheckExact(key);
-    j->naxes = tuple ? (int)PyTuple_GET_SIZE(key) : 1;
-    if (j->naxes < 1 || j->naxes > MOST_AXES || j->naxes > PyArray_NDIM(target)) {
+    npy_intp steps[NPA_MOST_PLACED];
+    int naxes = PyTuple_CheckExact(key) ? (int)PyTuple_GET_SIZE(key) : 1;
+    j->rows = 1;
+    if (naxes > NPA_MOST_PLACED || naxes > PyArray_NDIM(target)) {
         return false;
     }
-    j->rows = 1;
-    for (int k = j->naxes - 1; k >= 0; k--) {
-        PyObject *o = tuple ? PyTuple_GET_ITEM(key, k) : key;
-        if (!read_axis(&j->axes[k], target, o, PyArray_DIM(target, k), j->rows)) {
-            return false;
-        }
+    for (int k = naxes - 1; k >= 0; k--) {
+        steps[k] = j->rows;
         j->rows *= PyArray_DIM(target, k);
     }
     j->bytes = j->rows > 0 ? PyArray_NBYTES(target) / j->rows : 0;
-    return j->rows > 0 && j->bytes > 0 && find_shape(j);
+    return j->rows > 0 && j->bytes > 0 && npa_read_places(&j->at, target, key, steps);
 }
 
 /* Whether its shape is that of the indices, and that of a row; it lies without gaps. */
 static bool fits(const job *j, PyArrayObject *target, PyArrayObject *values)
 {
-    int rest = PyArray_NDIM(target) - j->naxes;
+    int rest = PyArray_NDIM(target) - j->at.naxes;
     return npa_same_dtype(PyArray_DESCR(values), PyArray_DESCR(target)) &&
            PyArray_IS_C_CONTIGUOUS(values) &&
-           PyArray_NDIM(values) == j->ndim + rest &&
-           PyArray_CompareLists(PyArray_DIMS(values), j->shape, j->ndim) &&
-           PyArray_CompareLists(PyArray_DIMS(values) + j->ndim, PyArray_DIMS(target) + j->naxes,
-                                rest) &&
+           PyArray_NDIM(values) == j->at.ndim + rest &&
+           PyArray_CompareLists(PyArray_DIMS(values), j->at.shape, j->at.ndim) &&
+           PyArray_CompareLists(PyArray_DIMS(values) + j->at.ndim,
+                                PyArray_DIMS(target) + j->at.naxes, rest) &&
            npa_apart(target, values);
 }
 
@@ -383,16 +214,16 @@ static void cut(job *j, npy_intp item)
 {
     bool cheap = j->bytes > item || npa_keeps_fast();
     j->far = j->rows * j->bytes > FAR_BYTES;
-    j->threads = j->n < MANY || !j->far || !cheap ? 1
+    j->threads = j->at.n < MANY || !j->far || !cheap ? 1
                  : npa_pool_size() < MOST_THREADS ? npa_pool_size()
                                                   : MOST_THREADS;
     j->begun = -1;
-    merge_rows(j);
+    npa_merge_rows(&j->at);
 }
 
 static bool is_target(PyArrayObject *a)
 {
-    return is_usual((PyObject *)a) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISWRITEABLE(a) &&
+    return npa_usual_items((PyObject *)a) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISWRITEABLE(a) &&
            PyArray_NDIM(a) > 0 && !(PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) && PyArray_SIZE(a) > 0;
 }
 
@@ -401,11 +232,11 @@ int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value)
     job j = {0};
     _Alignas(16) char number[16];
     bool given = PyArray_Check(value);
-    if (!is_target(target) || !read_key(&j, target, key) || j.n < LEAST) {
+    if (!is_target(target) || !read_key(&j, target, key) || j.at.n < LEAST) {
         return 0;
     }
     bool single = j.bytes == PyArray_ITEMSIZE(target);
-    if (given ? !is_usual(value) || !fits(&j, target, (PyArrayObject *)value)
+    if (given ? !npa_usual_items(value) || !fits(&j, target, (PyArrayObject *)value)
               : !single || !npa_take_scalar(value, PyArray_TYPE(target), number)) {
         return 0;
     }
@@ -439,7 +270,7 @@ static bool takes(PyObject *value, int type, char *number)
 static PyArrayObject *values_as(PyObject *o, int type)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    if (npa_is_plain(o) && PyArray_TYPE(a) == type && is_usual(o)) {
+    if (npa_is_plain(o) && PyArray_TYPE(a) == type && npa_usual_items(o)) {
         return (PyArrayObject *)Py_NewRef(o);
     }
     return npa_is_plain(o) ? npa_line_as(o, type) : NULL;
@@ -457,7 +288,7 @@ int npa_at_elements(PyUFuncObject *u, PyObject *const *args)
     int type = PyArray_TYPE(target), status = 0;
     j.put = npa_put_kind_of(o, type);
     if (j.put == NULL || !read_key(&j, target, args[1]) || j.bytes != PyArray_ITEMSIZE(target) ||
-        j.n < (o->indexed && j.naxes == 1 ? LEAST : LEAST_SLOW)) {
+        j.at.n < (o->indexed && j.at.naxes == 1 ? LEAST : LEAST_SLOW)) {
         return 0;
     }
     bool given = PyArray_Check(args[2]);
@@ -487,22 +318,23 @@ static bool is_put(PyObject *const *args, Py_ssize_t n, PyObject *names)
 PyObject *npa_put_flat(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
                        PyObject *names)
 {
-    job j = {.naxes = 1};
+    job j = {.at.naxes = 1};
     _Alignas(16) char number[16];
     PyArrayObject *target = (PyArrayObject *)self;
     (void)what;
     if (!PyArray_Check(self) || !is_target(target) || !is_put(args, n, names) ||
-        !read_axis(&j.axes[0], target, args[0], PyArray_SIZE(target), 1) || !find_shape(&j) ||
-        j.n < LEAST) {
+        !npa_read_axis(&j.at.axes[0], target, args[0], PyArray_SIZE(target), 1) ||
+        !npa_find_shape(&j.at) ||
+        j.at.n < LEAST) {
         return NULL;
     }
     j.rows = PyArray_SIZE(target), j.bytes = PyArray_ITEMSIZE(target), j.put = npa_put_of(j.bytes);
     PyArrayObject *values = PyArray_Check(args[1]) ? (PyArrayObject *)args[1] : NULL;
     bool good = values == NULL
                     ? npa_take_scalar(args[1], PyArray_TYPE(target), number)
-                    : is_usual(args[1]) &&
+                    : npa_usual_items(args[1]) &&
                           npa_same_dtype(PyArray_DESCR(values), PyArray_DESCR(target)) &&
-                          PyArray_IS_C_CONTIGUOUS(values) && PyArray_SIZE(values) == j.n &&
+                          PyArray_IS_C_CONTIGUOUS(values) && PyArray_SIZE(values) == j.at.n &&
                           npa_apart(target, values);
     if (!good || j.put == NULL) {
         return NULL;

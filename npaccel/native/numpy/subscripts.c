@@ -47,8 +47,9 @@ static enum npa_hindrance picked_kind(PyObject *a, PyObject *key)
 static PyObject *pick_in_numpy(PyObject *a, PyObject *key)
 {
     if (npa_suspended > 0 || !npa_look_due()) {
-        PyObject *view = npa_small_get(a, key);
-        return view != NULL || PyErr_Occurred() ? view : npa_numpy.mapping.mp_subscript(a, key);
+        PyObject *found = npa_small_get(a, key);
+        found = found != NULL || PyErr_Occurred() ? found : npa_gather(a, key);
+        return found != NULL || PyErr_Occurred() ? found : npa_numpy.mapping.mp_subscript(a, key);
     }
     npa_stretch s = npa_stretch_begin();
     PyObject *result = npa_numpy.mapping.mp_subscript(a, key);
@@ -61,7 +62,8 @@ static PyObject *pick_in_numpy(PyObject *a, PyObject *key)
 static int put_in_numpy(PyObject *a, PyObject *key, PyObject *value)
 {
     if (npa_suspended > 0 || !npa_look_due()) {
-        return npa_small_put(a, key, value) ? 0 : npa_numpy.mapping.mp_ass_subscript(a, key, value);
+        int done = npa_small_put(a, key, value) ? 1 : npa_scatter((PyArrayObject *)a, key, value);
+        return done == 0 ? npa_numpy.mapping.mp_ass_subscript(a, key, value) : done < 0 ? -1 : 0;
     }
     npa_stretch s = npa_stretch_begin();
     int status = npa_numpy.mapping.mp_ass_subscript(a, key, value);
