@@ -265,6 +265,29 @@ def test_masks_of_views(view: str, dtype: str) -> None:
             check(program, lambda x=x, mask=mask: (x.copy(), mask, x == x[0, 0]))
 
 
+@pytest.mark.parametrize("dtype", ["i2", "f8", "c16", ">f8"])
+def test_masks_beside_integers(dtype: str) -> None:
+    def program(x: Any, m: Any, k: int) -> Any:
+        picked = x[m, k]
+        x[m, k] = 20 - picked
+        x[m, -1] *= 2
+        x[2, x[2] > 30] = x[2, x[2] > 30][::-1]
+        return picked, x
+
+    def cubes(x: Any, m: Any, k: int) -> Any:
+        cube = x.reshape(-1, 5, 6)
+        cube[1, :, :][m[:5], k] = cube[1, m[:5], k] - 1
+        cube[m[: len(cube)], k, 1] += cube[m[: len(cube)], 1, k]
+        return cube[k, cube[0] > 20], x
+
+    rng = np.random.default_rng(3)
+    for rows in (40, 4000):
+        x, mask = (rng.random((rows, 6)) * 90).astype("i2").astype(dtype), rng.random(rows) < 0.4
+        for k in (0, 3, -2, 7):
+            check(program, lambda x=x, mask=mask, k=k: (x.copy(), mask, k))
+            check(cubes, lambda x=x, mask=mask, k=k: (x.copy(), mask, k))
+
+
 def test_a_mask_that_shows_one_row_over_and_over() -> None:
     def program(x: Any, row: Any) -> Any:
         mask = np.broadcast_to(row, x.shape)

@@ -362,6 +362,47 @@ static bool is_mask(PyObject *key)
            PyArray_TYPE((PyArrayObject *)key) == NPY_BOOL;
 }
 
+/* What integers beside one mask show of the array, which the mask covers: a[m, 1], a[1, m]. NULL,
+ * perhaps with an error: another key. */
+static PyObject *shown_beside(PyArrayObject *a, PyObject *key, PyObject **mask)
+{
+    npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
+    char *first = PyArray_BYTES(a);
+    int axis = 0, ndim = 0;
+    *mask = NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        int axes = *mask == NULL && is_mask(part) ? PyArray_NDIM((PyArrayObject *)part) : 0;
+        if (axes > 0 && axis + axes <= PyArray_NDIM(a) && axes <= NPA_MAX_DIMS) {
+            *mask = part, ndim = axes;
+            memcpy(dims, PyArray_DIMS(a) + axis, sizeof *dims * (size_t)axes);
+            memcpy(strides, PyArray_STRIDES(a) + axis, sizeof *strides * (size_t)axes);
+            axis += axes;
+            continue;
+        }
+        if (!PyLong_CheckExact(part) || axis == PyArray_NDIM(a)) {
+            return NULL;
+        }
+        npy_intp extent = PyArray_DIM(a, axis), k = PyLong_AsSsize_t(part);
+        if (PyErr_Occurred() || k < -extent || k >= extent) {
+            PyErr_Clear(); /* NumPy says what it is */
+            return NULL;
+        }
+        first += (k < 0 ? k + extent : k) * PyArray_STRIDE(a, axis), axis++;
+    }
+    if (*mask == NULL || axis != PyArray_NDIM(a)) {
+        return NULL;
+    }
+    Py_INCREF(PyArray_DESCR(a));
+    PyObject *view =
+        PyArray_NewFromDescr(Py_TYPE(a), PyArray_DESCR(a), ndim, dims, strides, first,
+                             PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE), NULL);
+    if (view != NULL && PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef(a)) < 0) {
+        Py_CLEAR(view);
+    }
+    return view;
+}
+
 static int count(PyArrayObject *mask, const npa_mask_rows *rows, masked *m)
 {
     npa_opened o;
@@ -418,6 +459,12 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
     npa_mask_rows rows;
     size_t size;
     masked m;
+    if (PyTuple_CheckExact(key)) {
+        PyObject *by, *view = shown_beside(a, key, &by);
+        int done = view != NULL ? npa_pick((PyArrayObject *)view, by, result) : 0;
+        Py_XDECREF(view);
+        return done == 0 && PyErr_Occurred() ? -1 : done;
+    }
     if (!is_mask(key) || !covers(mask, a, &rows, &size)) {
         return 0;
     }
@@ -442,6 +489,12 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
     PyArrayObject *mask = (PyArrayObject *)key, *v = (PyArrayObject *)values;
     npa_mask_rows rows;
     size_t size;
+    if (PyTuple_CheckExact(key)) {
+        PyObject *by, *view = shown_beside(a, key, &by);
+        int done = view != NULL ? npa_put((PyArrayObject *)view, by, values) : 0;
+        Py_XDECREF(view);
+        return done == 0 && PyErr_Occurred() ? -1 : done;
+    }
     if (!is_mask(key) || !(PyArray_CheckExact(values) || Py_IS_TYPE(values, npa_array_type)) ||
         !covers(mask, a, &rows, &size) || PyArray_TYPE(v) != PyArray_TYPE(a) ||
         !PyArray_IS_C_CONTIGUOUS(v) || !PyArray_ISNBO(PyArray_DESCR(v)->byteorder) ||
