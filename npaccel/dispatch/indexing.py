@@ -40,19 +40,40 @@ def setitem(array: Array, key: Any, value: Any) -> None:
 
 
 def _set_masked(array: Array, key: Any, value: Any) -> None:
-    """Record `array[..., mask, ...] = number` as a masked copy; raises NotRecorded."""
+    """Record `array[..., mask, ...] = number`, or `array[mask] = row`, as a masked copy; raises
+    NotRecorded."""
     target, mask = _masked_part(array, key)
     if not _native.wants(array, mask):
         raise NotRecorded
     if is_array(value) and value.ndim == 0:
         value = _native.plain(value)[()]
     rule = copy_rule(array.dtype)
-    scalar = None if rule is None else scalar_for(value, array.dtype)
-    if rule is None or scalar is None or not array.flags.writeable or not array.flags.aligned:
+    each: Any = None if rule is None else scalar_for(value, array.dtype)
+    if each is None and rule is not None and is_array(key):
+        each = _row_for(value, array, array.ndim - key.ndim)
+    if rule is None or each is None or not array.flags.writeable or not array.flags.aligned:
         raise NotRecorded
     check_errstate()
-    if _native.map(rule, (scalar,), target, mask) is None:
+    if _native.map(rule, (each,), target, mask) is None:
         raise NotRecorded
+
+
+def _row_for(value: Any, array: Array, behind: int) -> Array | None:
+    """What goes to every place of a mask alike, where `behind` axes follow the mask's; None: it
+    does not, or has another type."""
+    if type(value) in (list, tuple):
+        if behind == 0 or len(value) != array.shape[-1]:
+            return None
+        numbers = [scalar_for(number, array.dtype) for number in value]
+        return None if any(number is None for number in numbers) else np.array(numbers, array.dtype)
+    if not is_array(value) or value.dtype != array.dtype:
+        return None
+    row: Array = value
+    if row.ndim == behind + 1 and row.shape[0] == 1:
+        row = np.ndarray.__getitem__(_native.view_plain(row), 0)
+    extents = zip(reversed(row.shape), reversed(array.shape), strict=False)
+    fits = 0 < row.ndim <= behind and all(n in (1, extent) for n, extent in extents)
+    return row if fits else None
 
 
 def _masked_part(array: Array, key: Any) -> tuple[Array, Array]:

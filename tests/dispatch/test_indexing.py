@@ -288,6 +288,56 @@ def test_masks_beside_integers(dtype: str) -> None:
             check(cubes, lambda x=x, mask=mask, k=k: (x.copy(), mask, k))
 
 
+ROWS: dict[str, Any] = {
+    "list": [7, 0, 9],
+    "tuple": (1, 2, 3),
+    "truth values": [True, False, True],
+    "floats": [0.5, -1.0, 2.5],
+    "large": [1, 300, 2],
+    "nan": [1.0, float("nan"), 2.0],
+    "complex": [1j, 2, 3],
+    "nested": [[1, 2, 3]],
+    "short": [1, 2],
+    "of one": [5],
+    "text": ["1", "2", "3"],
+    "empty": [],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("dtype", ["?", "u1", "i4", "f4", "f8", "c16", ">f8"])
+def test_a_row_for_all_that_a_mask_picks(name: str, dtype: str) -> None:
+    def program(x: Any, mask: Any) -> Any:
+        y = x + x
+        y[mask] = ROWS[name]
+        y[mask, 1] = y[0, 0]
+        return y
+
+    def arrays(x: Any, mask: Any, row: Any) -> Any:
+        x[mask] = row
+        x[~mask] = row[None]
+        x[mask] = x[3]
+        x[mask] = x[:1]
+        x[mask] = row[1:2]
+        x[mask] = x.mean(0)
+        x.reshape(-1, 4, 3)[mask[:10]] = row
+        return x
+
+    def wrong(x: Any, mask: Any, row: Any) -> Any:
+        x[mask] = row[:2]
+
+    rng = np.random.default_rng(3)
+    x = (rng.random((40, 3)) * 2).astype(dtype)
+    for share in (0.0, 0.4, 1.0):
+        mask = rng.random(40) < share
+        check(program, lambda mask=mask: (x.copy(), mask))
+        if name == "list":
+            row = np.array(ROWS[name]).astype(dtype)
+            check(arrays, lambda mask=mask, row=row: (x.copy(), mask, row))
+            check(arrays, lambda mask=mask, row=row: (x.copy(), mask, row.real.astype("i8")))
+            check(wrong, lambda mask=mask, row=row: (x.copy(), mask, row))
+
+
 def test_a_mask_that_shows_one_row_over_and_over() -> None:
     def program(x: Any, row: Any) -> Any:
         mask = np.broadcast_to(row, x.shape)
