@@ -97,7 +97,8 @@ s[m2]; s[:, col]; s[row]; i[m]; f[m]; z[m]; x[j]; i[j]; s[a2, b2]; x.take(j); np
 np.nonzero(m); np.flatnonzero(m); np.argwhere(m); np.nonzero(m2); np.flatnonzero(i); np.where(m)
 np.piecewise(x, [m], [1.0]); s[m2].mean(); x[(x > .2) & (y < .7)]; np.extract(m, x)
 np.argwhere(m2)
-x[x > .99]; i[i > 500]; (x > .5).sum()
+x[x > .99]; i[i > 500]; (x > .5).sum(); c3[m3, 0]; c3[:, 0][m3]; s[1:-1, 1:-1][m2[1:-1, 1:-1]]
+b3[a3, a3, a3]; m2[:, 1].sum()
 w = x.copy(); w[m] = 0.0
 w = x.copy(); w[m] = v
 w = x.copy(); w[m9] = v9
@@ -107,6 +108,10 @@ w = x.copy(); w[m] = np.sqrt(w[m]) * y[m]
 w = s.copy(); w[m2] = 1
 w = z.copy(); w[m] = z[m]
 w = x.copy(); w[m] = w[m] * 2
+w = s.copy(); w[1:-1, 1:-1][m2[1:-1, 1:-1]] += .1 * s[1:-1, 1:-1][m2[1:-1, 1:-1]]
+w = c3.copy(); w[m3] = [1., 2., 3.]
+w = c3.copy(); w[m3] = w[0]
+w = c3.copy(); w[m3, 1] = 1 - w[m3, 1]
 """,
     "scatter": """
 np.digitize(x, grid); np.bincount(i); np.bincount(i, x); np.bincount(j, x); np.histogram(x)
@@ -273,6 +278,8 @@ def operands(n: int) -> dict[str, Any]:
         "z": x + 1j * y,
         "m": m,
         "m9": m9,
+        "m3": m[: n // 3],
+        "a3": rng.integers(0, 3, n),
         "m2": np.ascontiguousarray(m[: e * e].reshape(e, e)),
         "s": s,
         "d": np.ascontiguousarray(s[0]),

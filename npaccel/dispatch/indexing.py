@@ -72,8 +72,9 @@ def _row_for(value: Any, array: Array, behind: int) -> Array | None:
     if row.ndim == behind + 1 and row.shape[0] == 1:
         row = np.ndarray.__getitem__(_native.view_plain(row), 0)
     extents = zip(reversed(row.shape), reversed(array.shape), strict=False)
-    fits = 0 < row.ndim <= behind and all(n in (1, extent) for n, extent in extents)
-    return row if fits else None
+    if not 0 < row.ndim <= behind or not all(n in (1, extent) for n, extent in extents):
+        return None
+    return row.copy() if np.may_share_memory(row, array) else row
 
 
 def _masked_part(array: Array, key: Any) -> tuple[Array, Array]:
