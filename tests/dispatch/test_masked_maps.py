@@ -203,10 +203,21 @@ def of_views(z: Array, c: Array, m: Array) -> Any:
     return z
 
 
+def masks_that_die(z: Array, c: Array, m: Array) -> Any:
+    """Memory of others, that nobody but what waits has when it runs."""
+    raw = m.tobytes()
+    for k in range(ROUNDS):
+        by = np.frombuffer(bytearray(raw), bool).reshape(m.shape)
+        z[by] = z[by] * 0.5 + c[by]
+        del by
+        c[0, k] = sum(len(bytearray(len(raw))) for _ in range(9))
+    return z
+
+
 PROGRAMS = [
     escape, in_place, kept, kept_late, written_between, mask_written_between, mask_inverted_between,
     overlapping, other_masks, of_two_masks, not_contiguous, only_read, pieces, picked_twice,
-    of_views,
+    of_views, masks_that_die,
 ]  # fmt: skip
 
 
@@ -225,6 +236,11 @@ def test_programs_of_other_types(program: Callable[..., Any], dtype: str) -> Non
         return
     with np.errstate(all="ignore"):
         check(program, *data(dtype=dtype))
+
+
+def test_large_masks_that_die() -> None:
+    with npaccel.config(threshold=1 << 14):
+        check(masks_that_die, *data((600, 700)))
 
 
 def test_programs_that_check() -> None:

@@ -310,7 +310,11 @@ PyObject *npa_spread_mask(PyArrayObject *mask, PyArrayObject *target)
         dims[i] = i < covered ? PyArray_DIM(mask, i) : 1;
         strides[i] = i < covered ? PyArray_STRIDE(mask, i) : 1;
     }
-    return shown(NPY_BOOL, ndim, dims, strides, PyArray_BYTES(mask));
+    PyObject *spread = shown(NPY_BOOL, ndim, dims, strides, PyArray_BYTES(mask));
+    if (spread != NULL && PyArray_SetBaseObject((PyArrayObject *)spread, Py_NewRef(mask)) < 0) {
+        Py_CLEAR(spread);
+    }
+    return spread;
 }
 
 /* The request that was recorded last warns as the one whose twin it is, which is told. With the
