@@ -14,6 +14,7 @@ import signal
 import warnings
 from typing import Any
 
+import mixed_blocks as blocks
 import mixed_statements as said
 import numpy as np
 
@@ -107,7 +108,7 @@ class Mixed:
 
     def section(self, name: str) -> list[str]:
         """A macro section."""
-        body = [self.random.choice(said.SECTION) for _ in range(self.random.randint(1, 6))]
+        body = [self.random.choice(blocks.SECTION) for _ in range(self.random.randint(1, 6))]
         first = "w = " + self.random.choice(("u", "v", "u * 1", "u + v"))
         return ["@macro", f"def {name}(u, v, k):", *indented("\n".join([first, *body]), 1),
                 "    return u, v, w"]  # fmt: skip
@@ -116,7 +117,7 @@ class Mixed:
         seed, shapes = self.random.randrange(999), self.shapes()
         lines = ["out, kept, t, GLOBAL = [], [], 0, np.ones(1)", f"np.random.seed({seed})"]
         lines += [f"rng, old_rng = np.random.default_rng({seed}), np.random.RandomState({seed})"]
-        lines += said.START.strip().split("\n")
+        lines += blocks.START.strip().split("\n")
         if self.sections:
             lines += [*self.section("sec0"), *self.section("sec1")]
         lines += [f"{name} = {self.array(self.random.choice(shapes))}" for name in FIRST]
@@ -296,12 +297,12 @@ class Mixed:
         return f"{name}[~(np.abs({name}) < 99)] = 0.5"
 
     def pool(self) -> tuple[str, ...]:
-        for use, pool in ((self.strict, said.STRICT), (self.sections, said.SECTION_CALLS),
-                          (self.threads, said.THREADS)):  # fmt: skip
+        for use, pool in ((self.strict, blocks.STRICT), (self.sections, blocks.SECTION_CALLS),
+                          (self.threads, blocks.THREADS)):  # fmt: skip
             if use and self.random.random() < 0.25:
                 return pool
         pools = ((said.NEW, said.NEW_INEXACT), (said.IN_PLACE, said.IN_PLACE_INEXACT),
-                 (said.COMPOUND,), (said.READS, said.READS_INEXACT))  # fmt: skip
+                 (blocks.COMPOUND,), (said.READS, said.READS_INEXACT))  # fmt: skip
         (kinds,) = self.random.choices(pools, (30, 40, 20, 10))
         return kinds[-1] if self.bits and self.random.random() < 0.25 else kinds[0]
 

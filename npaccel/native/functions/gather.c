@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3")
-#endif
-
-enum { LEAST = 1 << 12, PIECE = 1 << 14 };
-
 typedef struct {
     npa_places at; /* in bytes from the first element */
     const char *from;
@@ -18,54 +12,20 @@ typedef struct {
     npy_intp bytes; /* of what a place picks */
 } gather;
 
-#define PICK(T)                                                                                    \
-    for (npy_intp i = 0; i < n; i++) {                                                             \
-        memcpy(to + i * (npy_intp)sizeof(T), from + places[i], sizeof(T));                         \
-    }                                                                                              \
-    break
-
-static void pick(char *to, const char *from, const int64_t *places, npy_intp n, npy_intp bytes)
-{
-    switch (bytes) {
-    case 1: PICK(uint8_t);
-    case 2: PICK(uint16_t);
-    case 4: PICK(uint32_t);
-    case 8: PICK(uint64_t);
-    case 16: PICK(npy_cdouble);
-    default:
-        for (npy_intp i = 0; i < n; i++) {
-            memcpy(to + i * bytes, from + places[i], (size_t)bytes);
-        }
-    }
-}
-
 static void pick_piece(void *context, int64_t piece, int worker)
 {
     const gather *g = context;
     int64_t room[NPA_PLACES_AT_ONCE];
-    npy_intp first = piece * PIECE, end = g->at.n - first < PIECE ? g->at.n : first + PIECE,
-             length = g->at.shape[g->at.ndim - 1];
+    npy_intp first = piece * NPA_PLACED_PIECE, length = g->at.shape[g->at.ndim - 1];
+    npy_intp end = g->at.n - first < NPA_PLACED_PIECE ? g->at.n : first + NPA_PLACED_PIECE;
     (void)worker;
     for (npy_intp n; first < end; first += n) {
         n = length - first % length;
         n = n < end - first ? n : end - first;
         n = n < NPA_PLACES_AT_ONCE ? n : NPA_PLACES_AT_ONCE;
-        pick(g->to + first * g->bytes, g->from, npa_find_places(&g->at, first, n, room), n,
-             g->bytes);
+        npa_pick_places_of(g->to + first * g->bytes, g->from,
+                           npa_find_places(&g->at, first, n, room), n, g->bytes);
     }
-}
-
-/* Bytes of what lies behind the first `axes` axes, without gaps; 0: otherwise. */
-static npy_intp bytes_behind(PyArrayObject *a, int axes)
-{
-    npy_intp bytes = PyArray_ITEMSIZE(a);
-    for (int i = PyArray_NDIM(a) - 1; i >= axes; i--) {
-        if (PyArray_STRIDE(a, i) != bytes && PyArray_DIM(a, i) > 1) {
-            return 0;
-        }
-        bytes *= PyArray_DIM(a, i);
-    }
-    return bytes;
 }
 
 /* Whether NumPy lays the result out in C order: as its indices lie. */
@@ -103,7 +63,7 @@ static bool run(gather *g, PyArrayObject *a, bool *error)
     bool good = npa_all_inside(&g->at);
     g->at.ready = false; /* they are of elements, the places of bytes */
     if (good) {
-        npa_pool_run(pick_piece, g, (g->at.n + PIECE - 1) / PIECE, NULL);
+        npa_pool_run(pick_piece, g, (g->at.n + NPA_PLACED_PIECE - 1) / NPA_PLACED_PIECE, NULL);
     }
     npa_close(&o);
     return good;
@@ -122,11 +82,11 @@ PyObject *npa_gather(PyObject *o, PyObject *key)
     }
     int axes = (int)PyTuple_GET_SIZE(key), rest = PyArray_NDIM(a) - axes;
     g.at.ndim = 0;
-    if (!npa_read_places(&g.at, a, key, PyArray_STRIDES(a)) || g.at.n < LEAST ||
+    if (!npa_read_places(&g.at, a, key, PyArray_STRIDES(a)) || g.at.n < NPA_LEAST_PLACED ||
         !lies_in_order(&g.at)) {
         return NULL;
     }
-    g.bytes = bytes_behind(a, axes);
+    g.bytes = npa_bytes_behind(a, axes);
     if (g.bytes == 0 || g.at.ndim + rest > NPA_MAX_DIMS) {
         return NULL;
     }

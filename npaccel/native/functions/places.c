@@ -10,7 +10,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { BLOCK = NPA_PLACES_AT_ONCE, LEAST_ROW = 32, PIECE = 1 << 15 };
+enum { BLOCK = NPA_PLACES_AT_ONCE, LEAST_ROW = 32 };
 
 bool npa_usual_items(PyObject *o)
 {
@@ -107,8 +107,8 @@ typedef struct {
 static void inspect(void *context, int64_t piece, int worker)
 {
     inspection *i = context;
-    npy_intp first = piece * PIECE, n = i->n - first < PIECE ? i->n - first : PIECE,
-             size = i->of->size;
+    npy_intp first = piece * NPA_PLACED_PIECE, size = i->of->size;
+    npy_intp n = i->n - first < NPA_PLACED_PIECE ? i->n - first : NPA_PLACED_PIECE;
     npa_indices line = {.type = i->of->type,
                         .size = i->of->size,
                         .ndim = 1,
@@ -129,7 +129,7 @@ bool npa_all_inside(npa_places *p)
         const npa_place_axis *a = &p->axes[k];
         inspection i = {.of = a, .n = PyArray_SIZE(a->array)};
         if (PyArray_IS_C_CONTIGUOUS(a->array)) {
-            npa_pool_run(inspect, &i, (i.n + PIECE - 1) / PIECE, NULL);
+            npa_pool_run(inspect, &i, (i.n + NPA_PLACED_PIECE - 1) / NPA_PLACED_PIECE, NULL);
         } else {
             i.worst = npa_indices_of(a->array, a->extent, &of) ? npa_bounds_of(&of, a->data) : 2;
         }

@@ -4,7 +4,12 @@
 
 #include "functions/functions.h"
 
-enum { NPA_MOST_PLACED = NPA_MOST_OPENED - 2, NPA_PLACES_AT_ONCE = 1024 };
+enum {
+    NPA_MOST_PLACED = NPA_MOST_OPENED - 2, /* axes */
+    NPA_LEAST_PLACED = 1 << 12,            /* places from which NumPy takes longer */
+    NPA_PLACED_PIECE = 1 << 14,            /* places that one thread takes */
+    NPA_PLACES_AT_ONCE = 1024
+};
 
 /* Indices along one axis, over the shape that all of them have together. */
 typedef struct {

@@ -16,13 +16,8 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum {
-    BLOCK = NPA_PLACES_AT_ONCE,
-    LEAST = 1 << 12,
-    LEAST_SLOW = 64,
-    LEAST_ROW = 32
-};
-enum { PIECE = 1 << 15, MANY = 1 << 16, MOST_THREADS = 8, FAR_BYTES = 1 << 20 };
+enum { BLOCK = NPA_PLACES_AT_ONCE, LEAST_SLOW = 64 };
+enum { MANY = 1 << 16, MOST_THREADS = 8, FAR_BYTES = 1 << 20 };
 
 typedef struct {
     npa_places at;
@@ -232,7 +227,7 @@ int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value)
     job j = {0};
     _Alignas(16) char number[16];
     bool given = PyArray_Check(value);
-    if (!is_target(target) || !read_key(&j, target, key) || j.at.n < LEAST) {
+    if (!is_target(target) || !read_key(&j, target, key) || j.at.n < NPA_LEAST_PLACED) {
         return 0;
     }
     bool single = j.bytes == PyArray_ITEMSIZE(target);
@@ -288,7 +283,7 @@ int npa_at_elements(PyUFuncObject *u, PyObject *const *args)
     int type = PyArray_TYPE(target), status = 0;
     j.put = npa_put_kind_of(o, type);
     if (j.put == NULL || !read_key(&j, target, args[1]) || j.bytes != PyArray_ITEMSIZE(target) ||
-        j.at.n < (o->indexed && j.at.naxes == 1 ? LEAST : LEAST_SLOW)) {
+        j.at.n < (o->indexed && j.at.naxes == 1 ? NPA_LEAST_PLACED : LEAST_SLOW)) {
         return 0;
     }
     bool given = PyArray_Check(args[2]);
@@ -325,7 +320,7 @@ PyObject *npa_put_flat(void *what, PyObject *self, PyObject *const *args, Py_ssi
     if (!PyArray_Check(self) || !is_target(target) || !is_put(args, n, names) ||
         !npa_read_axis(&j.at.axes[0], target, args[0], PyArray_SIZE(target), 1) ||
         !npa_find_shape(&j.at) ||
-        j.at.n < LEAST) {
+        j.at.n < NPA_LEAST_PLACED) {
         return NULL;
     }
     j.rows = PyArray_SIZE(target), j.bytes = PyArray_ITEMSIZE(target), j.put = npa_put_of(j.bytes);

@@ -44,6 +44,8 @@ typedef struct {
 
 bool npa_type_known(int type);
 bool npa_array_known(PyArrayObject *a);
+/* Bytes of what lies behind the first axes without gaps; 0: there are gaps, or nothing. */
+npy_intp npa_bytes_behind(PyArrayObject *a, int axes);
 bool npa_shows_once(PyArrayObject *a); /* no two elements share memory, for certain */
 int npa_canonical(int type);
 int npa_raised(void); /* kinds of floating-point errors since the flags were cleared */
@@ -65,6 +67,8 @@ void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); 
 void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,
                    int64_t step, int size);
 void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
+/* `size` bytes of each of the n places, in bytes from the first element. */
+void npa_pick_places_of(char *to, const char *from, const int64_t *places, int64_t n, int64_t size);
 /* p: mask, one, other, out. */
 void npa_select_line(char **p, int64_t n, const npy_intp *steps, int size);
 /* COPY, WHERE */

@@ -304,3 +304,24 @@ void npa_take_line(int size, char **p, const npy_intp *s, int64_t n)
     default: TAKE(npy_cdouble);
     }
 }
+
+#define PICK(T)                                                                                    \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        memcpy(to + i * (int64_t)sizeof(T), from + places[i], sizeof(T));                          \
+    }                                                                                              \
+    break
+
+void npa_pick_places_of(char *to, const char *from, const int64_t *places, int64_t n, int64_t size)
+{
+    switch (size) {
+    case 1: PICK(uint8_t);
+    case 2: PICK(uint16_t);
+    case 4: PICK(uint32_t);
+    case 8: PICK(uint64_t);
+    case 16: PICK(npy_cdouble);
+    default:
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(to + i * size, from + places[i], (size_t)size);
+        }
+    }
+}

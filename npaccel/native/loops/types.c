@@ -26,6 +26,18 @@ bool npa_array_known(PyArrayObject *a)
     return (odd & (PyArray_ITEMSIZE(a) - 1)) == 0; /* item sizes are powers of two */
 }
 
+npy_intp npa_bytes_behind(PyArrayObject *a, int axes)
+{
+    npy_intp bytes = PyArray_ITEMSIZE(a);
+    for (int i = PyArray_NDIM(a) - 1; i >= axes; i--) {
+        if (PyArray_STRIDE(a, i) != bytes && PyArray_DIM(a, i) > 1) {
+            return 0;
+        }
+        bytes *= PyArray_DIM(a, i);
+    }
+    return bytes;
+}
+
 /* Axis by axis, each step passes what lies inside. */
 bool npa_shows_once(PyArrayObject *a)
 {

@@ -151,8 +151,9 @@ PyObject *npa_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, P
         PyErr_SetString(PyExc_TypeError, "__array_ufunc__ requires at least 3 arguments");
         return NULL;
     }
-    bool twice = false;
-    Py_ssize_t count = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    bool named = names != NULL && PyUnicode_Check(args[1]) &&
+                 PyUnicode_CompareWithASCIIString(args[1], "__call__") != 0, twice = false;
+    Py_ssize_t count = named ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; n + count <= MOST_GIVEN && k < count; k++) {
         twice |= is_given_twice(PyTuple_GET_ITEM(names, k));
     }

@@ -45,23 +45,17 @@ void npa_add_mask_axis(npa_mask_rows *r, int64_t n, int64_t by, int64_t step)
 static bool covers(PyArrayObject *mask, PyArrayObject *a, npa_mask_rows *r, size_t *size)
 {
     int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
-    npy_intp step = PyArray_ITEMSIZE(a);
     if (covered == 0 || covered > ndim || ndim > NPA_MAX_DIMS ||
         !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || !npa_type_known(PyArray_TYPE(a)) ||
         PyArray_SIZE(a) == 0 ||
         !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered)) {
         return false;
     }
-    for (int i = ndim - 1; i >= covered; step *= PyArray_DIM(a, i), i--) {
-        if (PyArray_STRIDE(a, i) != step && PyArray_DIM(a, i) > 1) {
-            return false;
-        }
-    }
-    r->ndim = 0, *size = (size_t)step;
+    r->ndim = 0, *size = (size_t)npa_bytes_behind(a, covered);
     for (int i = 0; i < covered; i++) {
         npa_add_mask_axis(r, PyArray_DIM(a, i), PyArray_STRIDE(mask, i), PyArray_STRIDE(a, i));
     }
-    return true;
+    return *size > 0;
 }
 
 /* Part of one row: at most n elements from place `first` on. */
@@ -403,6 +397,17 @@ static PyObject *shown_beside(PyArrayObject *a, PyObject *key, PyObject **mask)
     return view;
 }
 
+/* npa_pick or, with values, npa_put of what they show. */
+static int beside_integers(PyArrayObject *a, PyObject *key, PyObject *values, PyObject **result)
+{
+    PyObject *mask, *view = shown_beside(a, key, &mask);
+    int done = view == NULL     ? 0
+               : values == NULL ? npa_pick((PyArrayObject *)view, mask, result)
+                                : npa_put((PyArrayObject *)view, mask, values);
+    Py_XDECREF(view);
+    return done == 0 && PyErr_Occurred() ? -1 : done;
+}
+
 static int count(PyArrayObject *mask, const npa_mask_rows *rows, masked *m)
 {
     npa_opened o;
@@ -460,10 +465,7 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
     size_t size;
     masked m;
     if (PyTuple_CheckExact(key)) {
-        PyObject *by, *view = shown_beside(a, key, &by);
-        int done = view != NULL ? npa_pick((PyArrayObject *)view, by, result) : 0;
-        Py_XDECREF(view);
-        return done == 0 && PyErr_Occurred() ? -1 : done;
+        return beside_integers(a, key, NULL, result);
     }
     if (!is_mask(key) || !covers(mask, a, &rows, &size)) {
         return 0;
@@ -490,10 +492,7 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
     npa_mask_rows rows;
     size_t size;
     if (PyTuple_CheckExact(key)) {
-        PyObject *by, *view = shown_beside(a, key, &by);
-        int done = view != NULL ? npa_put((PyArrayObject *)view, by, values) : 0;
-        Py_XDECREF(view);
-        return done == 0 && PyErr_Occurred() ? -1 : done;
+        return beside_integers(a, key, values, NULL);
     }
     if (!is_mask(key) || !(PyArray_CheckExact(values) || Py_IS_TYPE(values, npa_array_type)) ||
         !covers(mask, a, &rows, &size) || PyArray_TYPE(v) != PyArray_TYPE(a) ||

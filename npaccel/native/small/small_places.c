@@ -94,17 +94,11 @@ static bool take_shape(places *p, PyObject *index)
 /* Whether each place is a piece of memory: all of the axes from that one on. */
 static bool take_rows(PyArrayObject *a, int axis, places *p)
 {
-    p->size = PyArray_ITEMSIZE(a);
-    bool whole = true;
-    for (int k = PyArray_NDIM(a) - 1; whole && k >= axis; k--) {
-        npy_intp extent = PyArray_DIM(a, k);
-        whole = extent > 0 && (extent == 1 || PyArray_STRIDE(a, k) == p->size);
-        p->size *= extent;
-    }
+    p->size = npa_bytes_behind(a, axis);
     p->ndim = p->axes + PyArray_NDIM(a) - axis;
     memcpy(p->shape + p->axes, PyArray_DIMS(a) + axis,
            sizeof *p->shape * (size_t)(PyArray_NDIM(a) - axis));
-    return whole && p->ndim <= NPA_SMALL_DIMS && p->n * p->size < NPA_SMALL_MOST;
+    return p->size > 0 && p->ndim <= NPA_SMALL_DIMS && p->n * p->size < NPA_SMALL_MOST;
 }
 
 /* False: the key is another one, or some place is outside, and NumPy says which. */
@@ -141,30 +135,11 @@ static bool find_places(PyArrayObject *a, PyObject *key, places *p)
     return inside;
 }
 
-#define PICK(T)                                                  \
-    for (npy_intp i = 0; i < p->n; i++) {                        \
-        memcpy(to + i * (npy_intp)sizeof(T), from + p->at[i], sizeof(T)); \
-    }                                                            \
-    break
 #define PUT(T)                                          \
     for (npy_intp i = 0; i < p->n; i++) {               \
         memcpy(to + p->at[i], from + i * step, sizeof(T)); \
     }                                                   \
     break
-
-static void pick(const places *p, const char *from, char *to)
-{
-    switch (p->size) {
-    case 1: PICK(uint8_t);
-    case 2: PICK(uint16_t);
-    case 4: PICK(uint32_t);
-    case 8: PICK(uint64_t);
-    default:
-        for (npy_intp i = 0; i < p->n; i++) {
-            memcpy(to + i * p->size, from + p->at[i], (size_t)p->size);
-        }
-    }
-}
 
 /* In the order of the places, so that the last one of several that are the same stays. */
 static void put(const places *p, char *to, const char *from, npy_intp step)
@@ -188,7 +163,7 @@ PyObject *npa_small_pick_places(PyObject *o, PyObject *key)
     PyArrayObject *made = find_places(a, key, &p)
                         ? npa_small_new(PyArray_DESCR(a), p.ndim, p.shape) : NULL;
     if (made != NULL) {
-        pick(&p, PyArray_DATA(a), PyArray_DATA(made));
+        npa_pick_places_of(PyArray_DATA(made), PyArray_DATA(a), p.at, p.n, p.size);
     }
     return (PyObject *)made;
 }
@@ -264,7 +239,7 @@ PyObject *npa_pick_places(PyArrayObject *a, PyObject *key)
         Py_CLEAR(made);
     }
     if (made != NULL) {
-        pick(&p, o.at[0], PyArray_DATA(made));
+        npa_pick_places_of(PyArray_DATA(made), o.at[0], p.at, p.n, p.size);
         npa_close(&o);
     }
     return (PyObject *)made;
