@@ -100,49 +100,22 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+# Of bench/: what others import, and what has no contenders but NumPy.
+NO_QUESTIONS = set(
+    """
+    array_programs backends bandwidth blas_beside call_arrays calls choice cluster contenders
+    digests doctor fresh functions harness idioms looks loops meanwhile mixed_blocks
+    mixed_statements model_steps mutants npbench planted planted_programs profile_loop profiles
+    program_statements program_texts random_calls random_mixed random_numbers random_programs
+    rows run_all smaller_loops soak_cache soak_calls soak_cluster soak_cluster_programs
+    soak_futures soak_guard soak_loops soak_mixed soak_programs special_functions weak_scaling
+    weights whole
+    """.split()
+)
+
+
 def test_every_benchmark_is_listed_and_run() -> None:
-    shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "rows", "planted"}
-    shared |= {
-        "soak_guard",
-        "soak_programs",
-        "random_programs",
-        "program_texts",
-        "program_statements",
-    }
-    shared |= {"soak_mixed", "random_mixed", "mixed_blocks", "mixed_statements", "planted_programs"}
-    shared |= {
-        "mutants",
-        "soak_cache",
-        "soak_cluster",
-        "soak_cluster_programs",
-        "soak_futures",
-        "soak_loops",
-        "soak_calls",
-        "random_calls",
-        "call_arrays",
-        "calls",
-        "array_programs",
-        "backends",
-        "choice",
-        *("cluster", "digests"),
-        "npbench",
-        "doctor",
-        "looks",
-        "profile_loop",
-        "profiles",
-        "weights",
-        "loops",
-        "meanwhile",
-        "blas_beside",
-        "model_steps",
-        *("random_numbers", "functions"),
-        "special_functions",
-        "weak_scaling",
-        "whole",
-        "smaller_loops",
-        "idioms",
-    }  # have no contenders but NumPy
-    questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared
+    questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - NO_QUESTIONS
     listed = re.findall(r"^\| `(\w+)\.py`", (ROOT / "bench/README.md").read_text(), re.MULTILINE)
     runs = re.findall(r'^    "(\w+)",', (ROOT / "bench/run_all.py").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(runs) == sorted(questions)
