@@ -8,8 +8,9 @@ nothing is warned of.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,16 +25,27 @@ Array = np.ndarray[Any, Any]
 REASON = "matrix product"
 
 
+class Product(NamedTuple):
+    """What subscripts say: the letters of the operands and of the result; and the two factors as
+    `np.matmul` takes them, each by its place and its axes in order."""
+
+    terms: list[str]
+    output: str
+    first: tuple[int, list[int]]
+    second: tuple[int, list[int]]
+    stacked: bool
+    left: bool
+    right: bool
+
+
 @implements(np.einsum)
 def einsum(*operands: Any, **words: Any) -> Any:
     """``np.einsum(subscripts, a, b)`` by ``np.matmul``."""
     if words.pop("optimize", False) is not False or words or len(operands) != 3:
         raise NotRecorded(REASON)
     subscripts, *arrays = operands
-    if type(subscripts) is not str:
-        raise NotRecorded(REASON)
-    terms, output = _read(subscripts)
-    if not _fit(terms, output, arrays) or not _in_order(terms, output):
+    product = _read(subscripts) if type(subscripts) is str else None
+    if product is None or not _fit(product.terms, product.output, arrays):
         raise NotRecorded(REASON)
     dtype = arrays[0].dtype
     if dtype.kind not in "fiu" or dtype.char in "eg" or any(x.dtype != dtype for x in arrays):
@@ -42,27 +54,28 @@ def einsum(*operands: Any, **words: Any) -> Any:
         raise NotRecorded(REASON)
     wrapped: list[Array] = [_native.wrap(take_array(x)) for x in arrays]
     with np.errstate(all="ignore"):
-        return _product(terms, output, wrapped)
+        return _multiply(product, wrapped)
 
 
-def _read(subscripts: str) -> tuple[list[str], str]:
-    """The letters of each operand and of the result."""
+@functools.lru_cache(256)
+def _read(subscripts: str) -> Product | None:
+    """The product that subscripts ask for; None where it is none that `np.matmul` makes."""
     left, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     letters = left.replace(",", "") + output
-    if not all(map(str.isalpha, letters)) or not letters.isascii():
-        raise NotRecorded(REASON)
+    if not all(map(str.isalpha, letters)) or not letters.isascii() or len(terms) != 2:
+        return None
     if not arrow:
         output = "".join(x for x in sorted(set(letters)) if letters.count(x) == 1)
     if any(len(set(term)) < len(term) for term in (*terms, output)):  # diagonals
-        raise NotRecorded(REASON)
-    return terms, output
+        return None
+    return _factors(terms, output) if _in_order(terms, output) else None
 
 
 def _fit(terms: list[str], output: str, arrays: list[Any]) -> bool:
     """Whether each letter has one extent, and the result no other letters, nor axes of one
     element, whose strides NumPy's iterator chooses."""
-    if len(terms) != len(arrays) or not all(map(is_array, arrays)):
+    if not all(map(is_array, arrays)):
         return False
     extents: dict[str, int] = {}
     for term, array in zip(terms, arrays, strict=True):
@@ -82,29 +95,30 @@ def _in_order(terms: list[str], output: str) -> bool:
     return not any((y, x) in inside for x, y in itertools.combinations(output, 2))
 
 
-def _product(terms: list[str], output: str, arrays: list[Array]) -> Any:
-    """A product of matrices, of a matrix and a vector, or a stack of them."""
+def _factors(terms: list[str], output: str) -> Product | None:
+    """Of matrices, of a matrix and a vector, or of a stack of them."""
     one, two = terms
     shared = [x for x in one if x in two and x not in output]
     left = [x for x in one if x not in two]
     right = [x for x in two if x not in one]
     stack = [x for x in output if x in one and x in two]
     if len(shared) != 1 or not 1 <= len(left) + len(right) <= 2 or max(len(left), len(right)) > 1:
-        raise NotRecorded(REASON)
-    factors = [(arrays[0], one, left), (arrays[1], two, right)]
+        return None
+    first, second = 0, 1
     if list(output) == [*stack, *right, *left]:
-        factors.reverse()
+        first, second, left, right = second, first, right, left
     elif list(output) != [*stack, *left, *right]:
-        raise NotRecorded(REASON)
-    (first, one, left), (second, two, right) = factors
-    rows = _turned(first, one, [*stack, *left, *shared])
-    columns = _turned(second, two, [*stack, *shared, *right])
-    if not stack or (left and right):
+        return None
+    rows = [terms[first].index(x) for x in (*stack, *left, *shared)]
+    columns = [terms[second].index(x) for x in (*stack, *shared, *right)]
+    factors = (first, rows), (second, columns)
+    return Product(terms, output, *factors, bool(stack), bool(left), bool(right))
+
+
+def _multiply(product: Product, arrays: list[Array]) -> Any:
+    rows, columns = (arrays[k].transpose(axes) for k, axes in (product.first, product.second))
+    if not product.stacked or (product.left and product.right):
         return np.matmul(rows, columns)
-    if not left:
+    if not product.left:
         return np.matmul(rows[..., None, :], columns)[..., 0, :].copy()
     return np.matmul(rows, columns[..., None])[..., 0].copy()
-
-
-def _turned(array: Array, term: str, letters: list[str]) -> Array:
-    return array.transpose([term.index(x) for x in letters])

@@ -138,14 +138,23 @@ static double picked_bytes(PyArrayObject *a, PyObject *key)
     return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
 }
 
-/* Whether indices along the first axis pick rows that lie side by side, which NumPy copies at the
- * speed of caches. */
+/* Whether indices along the first axis pick rows that lie side by side, or whose lines do, which
+ * are copied at the speed of caches. */
 static bool picks_rows(PyArrayObject *a, PyObject *key)
 {
     enum { ROW_BYTES = 128 }; /* as in dispatch/gather.py */
-    npy_intp rows = PyArray_NDIM(a) > 1 && PyArray_Check(key) ? PyArray_DIM(a, 0) : 0;
-    return rows > 0 && PyArray_IS_C_CONTIGUOUS(a) && PyArray_NBYTES(a) / rows >= ROW_BYTES &&
-           PyArray_ISINTEGER((PyArrayObject *)key);
+    int last = PyArray_NDIM(a) - 1;
+    npy_intp item = PyArray_ITEMSIZE(a), bytes = 0;
+    if (last < 1 || PyArray_SIZE(a) == 0 || !PyArray_Check(key) ||
+        !PyArray_ISINTEGER((PyArrayObject *)key)) {
+        return false;
+    }
+    if (PyArray_IS_C_CONTIGUOUS(a)) {
+        bytes = PyArray_NBYTES(a) / PyArray_DIM(a, 0);
+    } else if (PyArray_STRIDE(a, last) == item) {
+        bytes = PyArray_DIM(a, last) * item;
+    }
+    return bytes >= ROW_BYTES;
 }
 
 /* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`, which

@@ -17,6 +17,21 @@ static bool is_simple(PyArrayObject *a)
            PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0;
 }
 
+/* What `take` reads: lines, and rows wherever they lie whose elements lie one after the other. The
+ * stride of an axis of one element would be the result's, too. */
+static bool has_rows(PyArrayObject *a)
+{
+    npy_intp bytes = PyArray_ITEMSIZE(a);
+    int last = PyArray_NDIM(a) - 1;
+    for (int k = last; k > 0; bytes *= PyArray_DIM(a, k), k--) {
+        if (PyArray_STRIDE(a, k) != bytes) {
+            return false;
+        }
+    }
+    return npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) && PyArray_SIZE(a) > 0 &&
+           (last > 0 || (last == 0 && PyArray_IS_C_CONTIGUOUS(a)));
+}
+
 static bool is_small(PyArrayObject *a) { return !npa_small_is_large((size_t)PyArray_NBYTES(a)); }
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -60,11 +75,11 @@ enum { BY_BYTE, BY_INT, BY_LONG, WIDTHS = 6 };
 static take_line *const lines[WIDTHS][3] = {TAKEN(uint8_t),  TAKEN(uint16_t), TAKEN(uint32_t),
                                             TAKEN(uint64_t), TAKEN(two),      TAKEN(three)};
 
-/* What is picked: rows of `bytes` each of an array of `extent` rows. */
+/* What is picked: rows of `bytes` each of an array of `extent` rows, `step` bytes apart. */
 typedef struct {
     const char *from, *index;
     char *to;
-    npy_intp extent, n, bytes;
+    npy_intp extent, n, bytes, step;
     npa_indices of;
     int width; /* of `lines`; -1: rows are copied one by one */
     atomic_bool outside; /* some index is out of bounds */
@@ -80,7 +95,7 @@ static void take_rows(const picking *p, int by, const char *index, npy_intp n, c
         npy_intp k = by == BY_BYTE  ? ((const uint8_t *)index)[i]
                    : by == BY_INT ? ((const int32_t *)(const void *)index)[i]
                                   : ((const int64_t *)(const void *)index)[i];
-        memcpy(to, p->from + (k < 0 ? k + p->extent : k) * p->bytes, (size_t)p->bytes);
+        memcpy(to, p->from + (k < 0 ? k + p->extent : k) * p->step, (size_t)p->bytes);
     }
 }
 
@@ -134,7 +149,7 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     npa_indices of;
     npy_intp shape[MOST_DIMS], n = PyArray_SIZE(index), rows = PyArray_DIM(a, 0);
     int ndim = PyArray_NDIM(index), rest = PyArray_NDIM(a) - 1;
-    npy_intp bytes = PyArray_NBYTES(a) / rows;
+    npy_intp bytes = PyArray_NBYTES(a) / rows, step = rows > 1 ? PyArray_STRIDE(a, 0) : bytes;
     double all = (double)n * (double)bytes + (double)PyArray_NBYTES(index);
     if (ndim + rest > MOST_DIMS || all > NPA_SMALL_AT_ONCE ||
         (npa_small_class != NULL && npa_small_is_large((size_t)(n * bytes))) ||
@@ -153,11 +168,12 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
                  .extent = rows,
                  .n = n,
                  .bytes = bytes,
+                 .step = step,
                  .of = of,
                  .width = -1};
     static const npy_intp widths[WIDTHS] = {1, 2, 4, 8, 16, 24};
     bool aligned = bytes == PyArray_ITEMSIZE(a) || ((uintptr_t)p.from & 7) == 0;
-    for (int w = 0; aligned && w < WIDTHS; w++) {
+    for (int w = 0; aligned && step == bytes && w < WIDTHS; w++) {
         p.width = widths[w] == bytes ? w : p.width;
     }
     PyThreadState *mine = npa_small_let_go(n);
@@ -175,13 +191,14 @@ PyObject *npa_small_pick(PyObject *o, PyObject *key)
 {
     PyArrayObject *a = (PyArrayObject *)o, *by = (PyArrayObject *)key;
     PyObject *result;
-    if (!is_simple(a) || !is_simple(by)) {
+    if (!is_simple(by)) {
         return NULL;
     }
     if (PyArray_TYPE(by) == NPY_BOOL) {
-        return is_small(a) && is_small(by) && npa_pick(a, key, &result) == 1 ? result : NULL;
+        bool small = is_simple(a) && is_small(a) && is_small(by);
+        return small && npa_pick(a, key, &result) == 1 ? result : NULL;
     }
-    if (!PyTypeNum_ISINTEGER(PyArray_TYPE(by)) || npa_waits(a) || npa_waits(by)) {
+    if (!has_rows(a) || !PyTypeNum_ISINTEGER(PyArray_TYPE(by)) || npa_waits(a) || npa_waits(by)) {
         return NULL;
     }
     bool few = PyArray_SIZE(by) <= FEW && PyArray_TYPE(by) == NPY_INTP && PyArray_ISALIGNED(by) &&

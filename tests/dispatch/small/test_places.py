@@ -68,6 +68,10 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "Fortran": lambda v: v.reshape(3, 4, order="F"),
     "backwards": lambda v: v.reshape(3, 4)[::-1, ::-1],
     "a part": lambda v: np.stack((v, v), -1).reshape(3, 8)[:, ::2],
+    "an inner part": lambda v: np.pad(v.reshape(3, 4), 1)[1:-1, 1:-1],
+    "rows from the end": lambda v: np.pad(v.reshape(3, 4), 1)[-2:0:-1, 1:-1],
+    "rows of blocks": lambda v: np.pad(v.reshape(3, 4, 1), ((1, 0), (0, 0), (0, 0)))[1:],
+    "with an axis of one element": lambda v: np.pad(v.reshape(3, 4), 1).T[1:-1, :1].T,
     "a line": lambda v: v,
 }
 
