@@ -16,6 +16,7 @@ QUESTIONS = (
     "jacobi",
     "softmax",
     "column_sums",
+    "transposed",
     "short_rows",
     "rms",
     "record_cost",

@@ -19,6 +19,11 @@ __all__ = ["LONE_TASK_BYTES", "TASK_BYTES", "Tasks"]
 # over threads, large enough that claiming it costs nothing. Alone, tasks only let signals in.
 TASK_BYTES = 128 * 1024
 LONE_TASK_BYTES = 8 * 1024 * 1024
+# Arrays that lie across the rows: from so many bytes on a row goes to most pages that the second
+# level of address translation holds (2,048 of 4 KiB), and its pieces take turns. Pieces of 16 to
+# 128 elements are alike; of 64 any element's are whole lines of the cache.
+ACROSS_BYTES = 6 * 1024 * 1024
+ACROSS_TILE = 64
 
 
 class Tasks(NamedTuple):
@@ -29,6 +34,7 @@ class Tasks(NamedTuple):
     width : lanes along the band, 0 where they lie along the row.
     tile : columns that go through the rows together, 0 for none.
     scratch : bytes of scratch per inner element, for each array of scratch; per task, of a tile.
+    across : bytes of an element of those arrays of a map that lie across its rows, 0 for none.
     group : work items that share a task.
     task_bytes, lone_bytes : memory traffic of a task, and of one that no other thread waits for.
     """
@@ -40,6 +46,7 @@ class Tasks(NamedTuple):
     width: int
     tile: int
     scratch: tuple[int, ...]
+    across: int = 0
     group: int = 1
     task_bytes: int = TASK_BYTES
     lone_bytes: int = LONE_TASK_BYTES
@@ -47,7 +54,16 @@ class Tasks(NamedTuple):
     def words(self) -> list[int]:
         """As native/run/template.h has them."""
         plain = self.band_rank, self.split, self.reductions, self.weight, self.width, self.tile
-        layout = self.group, self.task_bytes, self.lone_bytes, CHUNK, PARTIAL_BYTES
+        layout = (
+            self.across,
+            ACROSS_BYTES,
+            ACROSS_TILE,
+            self.group,
+            self.task_bytes,
+            self.lone_bytes,
+            CHUNK,
+            PARTIAL_BYTES,
+        )
         return [*plain, *layout, len(self.scratch), *self.scratch]
 
     def scratch_bytes(self, extents: Sequence[int]) -> int:
@@ -72,6 +88,8 @@ class Tasks(NamedTuple):
         inner = extents[self.band_rank :]
         target = self.lone_bytes if threads == 1 else self.task_bytes
         elements = max(self.group, target // self.weight)
+        if self.across:
+            return self._across(n_band, inner[0], elements)
         if not self.split:
             return Grid(n_band, self._band_step(elements, math.prod(inner), n_band, threads), 1, 1)
         if len(inner) > 1:
@@ -83,6 +101,13 @@ class Tasks(NamedTuple):
         whole = math.prod(inner) if step >= n_inner else elements
         band_step = self._band_step(elements, whole, n_band, threads)
         return Grid(n_band, band_step, n_inner, step)
+
+    def _across(self, n_band: int, row: int, elements: int) -> Grid:
+        """Rows, or pieces of them where a row goes to more pages than one finds the way to."""
+        piece = ACROSS_TILE if n_band * row * self.across > ACROSS_BYTES else row
+        rows = max(1, min(n_band, elements // max(1, piece)))
+        step = piece * max(1, elements // rows // max(1, piece))
+        return Grid(n_band, rows, row, max(1, step))
 
     def _band_step(self, elements: int, inner_total: int, n_band: int, threads: int) -> int:
         step = max(1, elements // max(1, inner_total))

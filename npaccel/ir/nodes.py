@@ -145,11 +145,20 @@ class Trace:
 
 
 class Stride(enum.Enum):
-    """How an array moves along the kernel's vector axis; other axes' strides are run-time."""
+    """How an array moves along the kernel's vector axis; other axes' strides are run-time.
+
+    ACROSS: as ANY, but along another axis, not a short one, its elements lie closer together.
+    """
 
     UNIT = "u"
     ZERO = "z"
     ANY = "s"
+    ACROSS = "x"
+
+    @property
+    def apart(self) -> bool:
+        """Whether elements lie apart."""
+        return self in (Stride.ANY, Stride.ACROSS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +312,7 @@ class Kernel:
     split: the inner space may be cut into chunks that run in parallel: a single non-row leaf,
     perhaps followed by row leaves, without SCAN. With Reduce in it, chunk partials are combined by
     the finish function, which also runs the row leaves. A map (no Reduce) with inner_rank 1 may be
-    split.
+    split, and is where an array lies across its rows.
     slots: how many requests can set flags.
     """
 

@@ -392,8 +392,16 @@ def _kernel_step(
     )
 
 
+_HOW = {
+    Stride.UNIT: "contiguous",
+    Stride.ANY: "strided",
+    Stride.ACROSS: "across",
+    Stride.ZERO: "repeated",
+}
+
+
 def _access(param: ArrayParam, place: Binding) -> Access:
-    how = {Stride.UNIT: "contiguous", Stride.ANY: "strided", Stride.ZERO: "repeated"}[param.vector]
+    how = _HOW[param.vector]
     how = "streamed" if param.nontemporal else "shifted" if place.wraps else how
     return Access(place.buffer, param.dtype, how)
 

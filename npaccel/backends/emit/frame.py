@@ -72,7 +72,7 @@ class Frame:
         for axis in range(self.rank):
             if array.band_only and axis in self.inner_axes:
                 names.append(b.n(0))
-            elif axis != self.vector_axis or array.vector is Stride.ANY:
+            elif axis != self.vector_axis or array.vector.apart:
                 names.append(b.word(self._layout.array(index) + 1 + axis))
             else:
                 names.append(b.n(item_size(array.dtype) if array.vector is Stride.UNIT else 0))

@@ -7,7 +7,13 @@ from npaccel.backends.emit.columns import COLUMNS
 from npaccel.backends.emit.frame import has_own_points
 from npaccel.backends.emit.scanned import ROWS, is_scanned
 from npaccel.backends.emit.tiles import state_bytes
-from npaccel.backends.emit.widths import is_tiled, kernel_width, node_count, tile_vectors
+from npaccel.backends.emit.widths import (
+    bytes_across,
+    is_tiled,
+    kernel_width,
+    node_count,
+    tile_vectors,
+)
 from npaccel.backends.layout import reductions_of
 from npaccel.backends.tasks import LONE_TASK_BYTES, TASK_BYTES, Tasks
 from npaccel.ir.nodes import Kernel
@@ -43,6 +49,7 @@ def tasks_of(
         width,
         tile,
         scratch,
+        bytes_across(kernel) if group == 1 else 0,
         group,
         task_bytes,
         lone_bytes,

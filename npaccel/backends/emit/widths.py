@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from npaccel.backends.emit.guards import as_a_rule, watched
 from npaccel.backends.emit.machine import Machine
-from npaccel.backends.layout import LANES, is_ordered, parts_of
+from npaccel.backends.layout import LANES, is_ordered, parts_of, reductions_of
 from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store, Stride
 from npaccel.ir.scalar import Core, Expr, item_size, scans, topological, usual
 
@@ -12,6 +12,7 @@ __all__ = [
     "LINE_BYTES",
     "SMALL_BODY",
     "TINY_BODY",
+    "bytes_across",
     "has_plain_tail",
     "is_tiled",
     "kernel_width",
@@ -67,7 +68,7 @@ def _used(kernel: Kernel, leaf: Leaf) -> list[ArrayParam]:
 
 
 def _limit(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
-    apart = any(array.vector is Stride.ANY or array.gathered for array in _used(kernel, leaf))
+    apart = any(array.vector.apart or array.gathered for array in _used(kernel, leaf))
     return min(machine.widest, WIDEST_APART) if apart else machine.widest
 
 
@@ -75,7 +76,7 @@ def has_plain_tail(kernel: Kernel, leaf: Leaf, machine: Machine) -> bool:
     """Whether a map's last elements run one by one: there is no masked access to them."""
     least = machine.masked_bytes
     return least > 0 and any(
-        array.vector is Stride.ANY or array.gathered or int(array.dtype[1:]) < least
+        array.vector.apart or array.gathered or int(array.dtype[1:]) < least
         for array in _used(kernel, leaf)
     )
 
@@ -161,6 +162,15 @@ def is_tiled(kernel: Kernel) -> bool:
         and not scans(leaf.all_roots)
         and any(isinstance(effect, Reduce) for effect in leaf.effects)
     )
+
+
+def bytes_across(kernel: Kernel) -> int:
+    """Of an element of those arrays of a map that lie across its rows; 0: there are none."""
+    rows = kernel.split and kernel.band_rank > 0 and not kernel.vector_band
+    if not rows or reductions_of(kernel):
+        return 0
+    across = (a for a in kernel.arrays if a.vector is Stride.ACROSS and not a.gathered)
+    return sum(item_size(array.dtype) for array in across)
 
 
 def tile_vectors(kernel: Kernel, width: int) -> int:

@@ -26,6 +26,7 @@ from npaccel.ir.nodes import (
     Store,
     StoreRow,
     StoreScratch,
+    Stride,
     View,
 )
 from npaccel.ir.passes.draft import Draft, Fact, Group, Member, Need, Pass, Role
@@ -161,18 +162,19 @@ class _Former:
         uses = _Uses(leaves)
         known = list(execution.arrays)
         keys = [known[index] for index in uses.arrays]
+        arrays = _array_params(uses, keys, layout)
         split = is_split(leaves, layout.extents, layout.band_rank, self.draft.limits)
         kernel = Kernel(
             "",
             layout.band_rank,
             len(layout.extents) - layout.band_rank,
-            _array_params(uses, keys, layout),
+            arrays,
             tuple(execution.scalars[index][0] for index in uses.scalars),
             tuple(RowParam(execution.rows[index]) for index in uses.rows),
             scratch,
             uses.renumbered(execution.pool),
             layout.vector_band,
-            split,
+            split or _is_crossed(leaves, arrays, layout),
             len(execution.slots),
         )
         facts = self.draft.facts
@@ -281,6 +283,15 @@ def may_be_split(leaves: tuple[Leaf, ...], inner_rank: int) -> bool:
     if inner_rank > 1 and not _reduces(leaves[0]):
         return False
     return not scans(leaves[0].all_roots)
+
+
+def _is_crossed(leaves: tuple[Leaf, ...], arrays: tuple[ArrayParam, ...], layout: Layout) -> bool:
+    """Whether it is a map over rows that an array lies across, whose lines of the cache are used
+    whole where pieces of rows take turns (`ACROSS_BYTES` in backends/tasks.py)."""
+    alone = len(leaves) == 1 and layout.band_rank > 0 and not layout.vector_band
+    inner_rank = len(layout.extents) - layout.band_rank
+    may = alone and not _reduces(leaves[0]) and may_be_split(leaves, inner_rank)
+    return may and any(p.vector is Stride.ACROSS and not p.gathered for p in arrays)
 
 
 def _reduces(leaf: Leaf) -> bool:

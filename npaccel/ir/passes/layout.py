@@ -66,8 +66,9 @@ class Layout:
 
     def vector_class(self, array: int) -> Stride:
         axis = self.band_rank - 1 if self.vector_band else len(self.extents) - 1
-        step = self.strides[array][axis]
-        return {0: Stride.ZERO, 1: Stride.UNIT}.get(step, Stride.ANY)
+        strides = self.strides[array]
+        apart = Stride.ACROSS if _closer(strides, self.extents, axis) else Stride.ANY
+        return {0: Stride.ZERO, 1: Stride.UNIT}.get(strides[axis], apart)
 
     def is_band_only(self, array: int) -> bool:
         return not any(self.strides[array][self.band_rank :])
@@ -112,6 +113,8 @@ def lay_out(
     heard = [index for index in range(len(views)) if index not in silent]
     voters = [views[index] for index in (*heard, *sorted(written))]
     band, inner = _order_of_axes(len(space), axes or (), voters, keep_order, order)
+    if not axes:
+        band = _closest_beside(band, voters, space)
     places = [*band, *inner]
     extents = [space[axis] for axis in places]
     ordered = [[view[axis] for axis in places] for view in views]
@@ -149,6 +152,27 @@ def _order_of_axes(
     if order is not None:
         return band, list(order.inner)
     return band, list(reduced) if keep_order else _in_memory_order(reduced, voters)
+
+
+def _closer(strides: Sequence[int], extents: Sequence[int], last: int) -> list[int]:
+    """Axes, not short ones, along which elements lie closer together than along the last one."""
+    apart = abs(strides[last])
+    pairs = enumerate(zip(strides, extents, strict=True))
+    return [axis for axis, (step, n) in pairs if 0 < abs(step) < apart and n >= LONG]
+
+
+def _closest_beside(
+    axes: list[int], views: Sequence[Sequence[int]], space: Sequence[int]
+) -> list[int]:
+    """A map's axes, last but one that along which elements of a view that lies across the last one
+    are closest: rows that follow each other use the same lines of the cache."""
+    *outer, last = axes
+    for view in views:
+        closer = _closer(view, space, last)
+        if closer:
+            axis = min(closer, key=lambda each: abs(view[each]))
+            return [*(other for other in outer if other != axis), axis, last]
+    return axes
 
 
 def _longest_band_axis_last(layout: Layout) -> Layout:

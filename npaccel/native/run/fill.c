@@ -311,7 +311,7 @@ static bool is_split(const npa_filling *f, const part *p, const int64_t *extents
     bool few = npa_multiplied(extents, 0, band_rank) < f->limits[0];
     bool is_long = extents[p->rank - 1] >= f->limits[3] ||
                    (few && npa_multiplied(extents, band_rank, p->rank) >= f->limits[1]);
-    return p->may_be_split && (band_rank == 0 || is_long);
+    return p->may_be_split && (band_rank == 0 || is_long || p->tasks->across > 0);
 }
 
 /* Whether an array may be stored past the cache, where it lies. */

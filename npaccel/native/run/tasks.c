@@ -11,7 +11,7 @@ bool npa_tasks_good(const npa_tasks *t, size_t words, int64_t rank)
     bool good = words >= NPA_TASKS_WORDS && t->nscratch >= 0 &&
                 (size_t)t->nscratch == words - NPA_TASKS_WORDS;
     return good && t->band_rank >= 0 && t->band_rank <= rank && t->weight > 0 && t->group > 0 &&
-           t->chunk > 0 && t->width >= 0 && t->tile >= 0 && (!t->split || t->band_rank < rank);
+           t->chunk > 0 && t->width >= 0 && t->tile >= 0 && t->across >= 0 && t->across_tile > 0 && (!t->split || t->band_rank < rank);
 }
 
 /* Elements of the band that make a task with so many of the inner space each. */
@@ -43,13 +43,25 @@ static void cut_inner(const npa_tasks *t, const int64_t *extents, int rank, int6
     cut->parts = !t->reductions ? 0 : rows ? cut->inner : pieces(last, t->chunk);
 }
 
+/* Rows that arrays lie across, or pieces of them. */
+static void cut_across(const npa_tasks *t, int64_t row, int64_t elements, npa_cut *cut)
+{
+    bool far = cut->band * row * t->across > t->across_bytes;
+    int64_t piece = far ? t->across_tile : larger(1, row);
+    cut->inner = row;
+    cut->band_step = larger(1, smaller(cut->band, elements / piece));
+    cut->inner_step = piece * larger(1, elements / cut->band_step / piece);
+}
+
 npa_cut npa_tasks_cut(const npa_tasks *t, const int64_t *extents, int rank, int threads)
 {
     int64_t inner = npa_multiplied(extents, t->band_rank, rank);
     int64_t bytes = threads == 1 ? t->lone_bytes : t->task_bytes;
     int64_t elements = larger(t->group, bytes / t->weight);
     npa_cut cut = {.band = npa_multiplied(extents, 0, t->band_rank), .inner = 1, .inner_step = 1};
-    if (t->split) {
+    if (t->across > 0) {
+        cut_across(t, inner, elements, &cut);
+    } else if (t->split) {
         cut_inner(t, extents, rank, elements, threads, &cut);
     } else {
         cut.band_step = band_step(t, elements, inner, cut.band, threads);

@@ -182,8 +182,8 @@ class Template(NamedTuple):
 def _extents(step: _Step, numbers: list[int]) -> tuple[int, ...] | None:
     extents = tuple([math.prod([numbers[i] for i in axes]) for axes in step.extents])
     tasks = step.tasks
-    split = step.may_be_split and worth_splitting(extents, tasks.band_rank, DEFAULT_LIMITS)
-    return extents if split is tasks.split else None
+    long = tasks.across > 0 or worth_splitting(extents, tasks.band_rank, DEFAULT_LIMITS)
+    return extents if (step.may_be_split and long) is tasks.split else None
 
 
 def _binding(array: _Array, numbers: list[int]) -> nodes.Binding:

@@ -161,6 +161,24 @@ def test_it_does_not_fit_where_stores_go_past_the_cache() -> None:
     npaccel.evaluate(kept)
 
 
+def test_rows_that_arrays_lie_across_are_cut_as_planned() -> None:
+    """A row, or a piece of it, whatever the size that a template is of."""
+
+    def record(n: int) -> np.ndarray:
+        return npaccel.asarray(np.ones((n, n + 8))).T > npaccel.asarray(np.ones((n + 8, n)))
+
+    templates, steps = [], set()
+    for n in (90, 300, 1000, 1300):
+        kept = record(n)
+        _, layout, template = planned_here(Limits())
+        templates.append(template)
+        for known in templates:
+            assert filled(known, _native.pending()) == layout
+        steps.add(template.steps[0][5].across)
+        npaccel.evaluate(kept)
+    assert steps == {8}
+
+
 def test_rows_that_outgrow_scratch_need_another_plan() -> None:
     def record(columns: int) -> np.ndarray:
         x = npaccel.asarray(np.ones((100, columns)))

@@ -1,0 +1,104 @@
+"""Maps over rows that arrays lie across: rows, or pieces of them by turns, give the same."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel.backends import tasks
+from npaccel.backends.tasks import ACROSS_BYTES, ACROSS_TILE, Tasks
+
+pytestmark = pytest.mark.usefixtures("deferred")
+Array = np.ndarray[Any, Any]
+DTYPES = ("f8", "f4", "i1", "i8", "c16", "f2", "b1")
+
+
+@pytest.fixture(params=[0, ACROSS_BYTES], ids=["pieces", "rows"])
+def far(request, monkeypatch, setting) -> None:
+    monkeypatch.setattr(tasks, "ACROSS_BYTES", request.param)
+    setting("tiering", "eager")
+
+
+def into_part(a: Array, b: Array, m: Array) -> Array:
+    made = np.zeros(a.shape[::-1], a.dtype)
+    made.T[1:, :-1] = b[1:, :-1]
+    return made
+
+
+def under_mask(a: Array, b: Array, m: Array) -> Array:
+    made = b.copy()
+    made[m] = a[m]
+    np.copyto(made, a, where=~m)
+    return made
+
+
+PROGRAMS: dict[str, Callable[[Array, Array, Array], Any]] = {
+    "copied": lambda a, b, m: (a.copy("C"), b.copy("F")),
+    "added": lambda a, b, m: a + b,
+    "chosen": lambda a, b, m: np.where(m, a, b),
+    "into a part": into_part,
+    "under a mask": under_mask,
+    "rolled": lambda a, b, m: np.roll(a, 1, axis=0) + b,
+    "from the end": lambda a, b, m: a[::-1] + b[:, ::-1],
+    "of two results": lambda a, b, m: (a + b, a * b),
+}
+
+
+def operands(shape: tuple[int, ...], dtype: str) -> list[Array]:
+    """One in C order, one in Fortran's, and a mask whose axes have turned once."""
+    rng = np.random.default_rng(len(shape))
+    a = rng.integers(0, 2 if dtype == "b1" else 50, shape).astype(dtype)
+    b = np.asfortranarray(a[..., ::-1])
+    m = np.moveaxis(np.ascontiguousarray(np.moveaxis(a > 20, 0, -1)), -1, 0)
+    return [a, b, m]
+
+
+def same(expected: Any, found: Any) -> None:
+    assert found.dtype == expected.dtype and found.strides == expected.strides
+    assert np.array(found).tobytes() == np.array(expected).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(70, 200), (200, 65), (3, 90, 130), (2, 64, 7, 50)])
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_results_are_numpys(program, shape, far) -> None:
+    for dtype, threads in itertools.product(DTYPES, (1, 3)):
+        plain = operands(shape, dtype)
+        with npaccel.config(threads=threads):
+            found = program(*map(npaccel.asarray, plain))
+            npaccel.evaluate()
+        expected = program(*plain)
+        several = isinstance(expected, tuple)
+        pairs = zip(expected, found, strict=True) if several else [(expected, found)]
+        for each, ours in pairs:
+            same(each, ours)
+
+
+@pytest.mark.pending
+def test_what_lies_across_is_named(setting) -> None:
+    setting("tiering", "eager")
+    x = npaccel.asarray(np.ones((90, 100)))
+    turned = str(npaccel.explain(x.T.copy() + np.ones((100, 90))))
+    npaccel.evaluate()
+    apart = str(npaccel.explain(x[:, ::2] + 1))
+    assert "f8 across" in turned and "f8 strided" not in turned
+    assert "f8 strided" in apart and "f8 across" not in apart
+
+
+def cut(extents: tuple[int, int], threads: int = 2) -> tuple[int, ...]:
+    """(rows of a task, elements of each of them)"""
+    grid = Tasks(1, True, 0, 16, 0, 0, (), across=8).grid(extents, threads)
+    return grid.band_step, grid.inner_step
+
+
+def test_long_rows_go_in_pieces() -> None:
+    assert cut((900, 800)) == (10, 800)  # as the tasks of other maps
+    rows, elements = cut((3000, 2000))
+    assert elements == ACROSS_TILE and rows * elements * 16 == tasks.TASK_BYTES
+    few_rows, elements = cut((10, 200_000))
+    assert few_rows == 10 and elements % ACROSS_TILE == 0
+    assert cut((0, 10))[0] == 1 and cut((10, 0))[1] >= 1
