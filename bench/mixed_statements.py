@@ -4,7 +4,8 @@ Marks stand for arrays: `{x}`, `{y}` ..., the same wherever they stand. Behind a
 must be: a number of axes (`+`: two or more), `n` numeric, `r` real, `f` float, `i` integer, `b`
 bool, `c` complex, `~x` of the shape of x. `{new}` is any name, `{c}` a number, `{k}` a small one,
 `{dt}` a dtype; of an array x there are `{sl:x}` a subscript, `{m:x}` a mask, `{p:x}` places along
-its first axis, `{ax:x}` an axis, `{e:x}` an expression of its shape.
+its first axis, `{g:x}` a subscript of several arrays, `{ax:x}` an axis, `{e:x}` an expression of its
+shape.
 
 What is called inexact has NumPy's last bits only where NumPy's loops run. What is more than a
 statement, sections, threads, and what programs begin with are in mixed_blocks.py.
@@ -22,6 +23,7 @@ __all__ = [
     "IN_PLACE_INEXACT",
     "NEW",
     "NEW_INEXACT",
+    "PICKS",
     "RARE_CONSTANTS",
     "READS",
     "READS_INEXACT",
@@ -494,4 +496,49 @@ READS_INEXACT = (
     "if np.linalg.norm({x}) > 5: {x} = {x} / np.linalg.norm({x})", "out.append(np.prod({x}))",
     "out.append(np.sum({x}, axis={ax:x}))", "out.append(np.var({x}))",
     "out.append(np.dot({x:1}[:3], {y:1}[:3]))",
+)  # fmt: skip
+# What masks and places pick, of views as well: read, assigned, and mapped.
+PICKS = (
+    "{new} = {x}[{g:x}]", "{new} = {x}[{g:x}] * 2", "out.append({x}[{g:x}])",
+    "out.append(small({x}[{g:x}]).sum())", "{x}[{g:x}] = {c}", "{x}[{g:x}] += {c}",
+    "{x}[{g:x}] *= 0.5", "{x}[{g:x}] = {x}[{g:x}]", "i = np.index_exp[{g:x}]; {x}[i] += {x}[i]",
+    "i = np.index_exp[{g:x}]; {x}[i] = {y~x}[i]", "i = np.index_exp[{g:x}]; {x}[i] -= {e:x}[i]",
+    "i = np.index_exp[{g:x}]; {x}[i] = {x}[i][::-1]", "np.add.at({x}, np.index_exp[{g:x}], {c})",
+    "i = np.index_exp[{g:x}]; {new} = {x}[i] + {y~x}[i]", "{x}.T[{g:x}] = {c}",
+    "{new} = {x}.T[{g:x}]", "{new} = {e:x}[{g:x}]",
+    "i = np.index_exp[{g:x}]; {x}[i] = np.arange({x}[i].size).reshape({x}[i].shape) % 5",
+    "i = np.index_exp[{g:x}]; {x}[i] = np.arange({x}.shape[-1])",
+    "v = {x}[{sl:x}]; {new} = v[v > 0]", "v = {x}[{sl:x}]; {new} = v[{k} < v] * 2",
+    "v = {x}[{sl:x}]; v[v > {k}] = {c}", "v = {x}[{sl:x}]; v[v <= 0] += {c}",
+    "v = {x}[{sl:x}]; m = v != 0; v[m] = v[m] * 0.5 + 1",
+    "v = {x}[{sl:x}]; m = v > 0; v[m] = np.abs(v[m]) - v[m] // 2",
+    "v = {x}[{sl:x}]; m = v > 0; v[m] += {c}; v[~m] -= 1",
+    "v, w = {x}[{sl:x}], {e:x}; m = v == 1; v[m] = 2 - v[m]; {x}[...] = w",
+    "v = {x}[{sl:x}]; m = v > 0; v[m] = v[::-1][m]",
+    "v = {x}[{sl:x}]; m = v > 0; w = v[m]; v[m] = 0; v[m] += w",
+    "v = {x}[{sl:x}]; m = np.isfinite(v) & (v > 0); v[m] = np.floor(v[m]) + v[m]",
+    "i = np.s_[{sl:x}]; m = {x}[i] > 0; {x}[i][m] = {y~x}[i][m]",
+    "i = np.s_[{sl:x}]; m = {x}[i] > 0; {x}[i][m] += {y~x}[i][m] * 0.5",
+    "i = np.s_[{sl:x}]; m = {y~x}[i] > 0; {new} = {x}[i][m]; {x}[i][m] = {new}[::-1]",
+    "v = {x:2}.T; v[v > 1] -= 1", "v = {x:+}[..., 0]; {new} = v[v > 0]",
+    "v = {x:+}[..., -1]; v[v > 0] = {c}", "m = {x:+}[..., 0] > 0; {x}[m] = {c}",
+    "m = {x:+}[..., 0] > 0; {x}[m] = [{k}] * {x}.shape[-1]",
+    "m = {x:+}[..., 0] > 0; {x}[m] = {x}[m].max(axis=0, initial=0)",
+    "m = {x:+}[..., 0] > 0; {x}[m] = np.arange({x}.shape[-1])",
+    "m = {x:+}[..., 0] > 0; {x}[m] = {x}.reshape(-1, {x}.shape[-1])[0]",
+    "m = {x:+}[..., 0] > 0; {x}[m] += {x}.reshape(-1, {x}.shape[-1])[-1]",
+    "m = {x:2}[:, 0] > 0; {x}[m, -1] = {c}", "m = {x:2}[:, -1] <= 0; {x}[m, 0] += {c}",
+    "m = {x:2}[:, -1] > 0; {new} = {x}[m, 0] + {x}[m, -1]",
+    "m = {x:2}[:, 0] > 0; {x}[m, 0] = {x}[m, -1]", "m = {x:2}[0] > 0; {new} = {x}[1, m]",
+    "m = {x:2}[0] > 0; {x}[-1, m] = {c}", "m = {x:2}[0] > 0; {x}[:, m] = {x}[:, m][::-1]",
+    "m = {x:2}[:, 0] > 0; {x}[m, ::2] = {c}", "m = {x:2}[:, 0] > 0; {new} = {x}[m, 1:]",
+    "m = np.broadcast_to({x:+}[:1] > 0, {x}.shape); {new} = {x}[m]; {x}[m] = {c}",
+    "m = ({x:+}.T > 0).T; {x}[m] = {new} = {x}[m] * 0.5", "m = np.zeros({x}.shape, bool); "
+    "m[{sl:x}] = True; {new} = {x}[m]; {x}[m] = {c}", "{x}[{m:x}[::-1]] = {c}",
+    "m = np.ones({x}.shape, bool); {x}[m] = {e:x}.ravel()", "m = [{x:1} > 0]; {x}[m[0]] += 1",
+    "{x}[({x} > 0).tolist()] = {c}", "{x}[True] = {c}", "{new} = {x}[False]",
+    "out.append({x:i}[..., 0].sum())", "out.append({x:i}[::2].sum(axis={ax:x}))",
+    "out.append(({x:r} > 0)[..., ::2].sum())", "out.append(({x:r} > 0)[..., 0].sum(axis=0))",
+    "{new} = {x:i}.T[1::2].sum(axis=0)", "out.append({x:i}[{sl:x}].sum(dtype=int))",
+    "out.append(np.count_nonzero(({x:r} > 0)[{sl:x}]))", "{new} = {x:i}[{sl:x}].mean(axis=0)",
 )  # fmt: skip

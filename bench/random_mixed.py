@@ -68,6 +68,7 @@ class Mixed:
         self.sections = not self.bits and chance() < 0.4
         self.threads = chance() < 0.15
         self.loud = chance() < 0.6
+        self.picks = 60 if chance() < 0.2 else 8
 
     # ------------------------------------------------------------------------ what it begins with
 
@@ -166,6 +167,54 @@ class Mixed:
         than = self.random.choice(("> 0", "< 0.5", ">= 1", "<= -1", "== 2", "> 1", "< 0"))
         return f"({name} {than})"
 
+    def gather(self, name: str) -> str:
+        """A subscript of several arrays: places that broadcast, masks, integers, slices between."""
+        pick, chance, value = self.random.choice, self.random.random, self.names[name]
+        count, deep = pick((1, 2, 3, 7, 30, 200, 200, 3000)), chance() < 0.2
+        parts: list[str] = []
+        axis = 0
+        while axis < value.ndim and not (parts and chance() < 0.1):
+            n, dice = value.shape[axis], chance()
+            if dice < 0.12:
+                parts.append(pick(SLICES).replace("{n}", str(n)))
+            elif dice < 0.2:
+                parts.append(pick(("None", "...", "True")) if chance() < 0.3 else str(-(n // 2)))
+                axis -= parts[-1] in ("None", "True")
+            elif dice < 0.32:
+                axes = 1 + (axis + 1 < value.ndim and chance() < 0.4)
+                left = ", ".join([":"] * axes)
+                before = "".join("0, " * axis)
+                rest = ", 0" * (value.ndim - axis - axes)
+                cut = f"{name}[{before}{left}{rest}]" if value.size else name
+                mask = f"({cut} {pick(('> 0', '!= 1', '<= 0', '== 2'))})"
+                parts.append(mask if chance() < 0.9 else f"{mask}.tolist()")
+                axis += axes - 1
+            else:
+                parts.append(self.places(n, count, deep))
+            axis += 1
+            if parts.count("...") > 1:
+                parts.remove("...")
+        return ", ".join(parts) or "..."
+
+    def places(self, n: int, count: int, deep: bool) -> str:
+        """Places along an axis of n elements; now and then one that there is not."""
+        pick, chance = self.random.choice, self.random.random
+        if chance() < 0.1:
+            return pick(("[0, -1]", "[0]", "-1", "0", "np.int8(0)", f"[{n}]", "[]", "np.array(0)"))
+        low, high = pick(((0, n), (0, n), (-n, n), (-n, 0), (0, 1), (-n - (chance() < 0.1), n)))
+        text = pick((
+            f"rng.integers({low}, {max(high, low + 1)}, {count})",
+            f"np.arange({count}) * {pick((1, 3, 7))} % {max(n, 1)}",
+            f"({max(n, 1)} - 1 - np.arange({count}) // 2 % {max(n, 1)})",
+            f"np.repeat(np.arange({count}) % {max(n, 1)}, 2)[::2]",
+            f"-1 - np.arange({count}) % {max(n, 1)}",
+        ))  # fmt: skip
+        if chance() < 0.25:
+            text = f"({text}).astype({pick(('i4', 'u1', 'i2', 'u4', 'u8', '>i8', 'i1'))!r})"
+        if deep and count < 300:
+            text = f"({text}){pick(('[:, None]', '[None]', '[:1]', '.reshape(-1, 1)[:3]', ''))}"
+        return text if chance() < 0.95 else f"({text}).tolist()"
+
     def axis(self, value: np.ndarray) -> str:
         if value.ndim == 0:
             raise Unfit
@@ -190,6 +239,8 @@ class Mixed:
             return self.random.choice(PLACES).replace("{n}", f"{name}.shape[0]")
         if mark == "e":
             return f"({self.expression(name)})"
+        if mark == "g":
+            return self.gather(name)
         return (
             {"sl": self.subscript, "ax": self.axis}[mark](value) if mark != "m" else self.mask(name)
         )
@@ -251,7 +302,7 @@ class Mixed:
 
         def text(found: re.Match[str]) -> str:
             mark, of = found[1], found[2] or ""
-            if mark in ("sl", "m", "p", "ax", "e"):
+            if mark in ("sl", "m", "p", "g", "ax", "e"):
                 return self.of_array(mark, array(of))
             return self.plain(mark) or array(mark)
 
@@ -302,8 +353,8 @@ class Mixed:
             if use and self.random.random() < 0.25:
                 return pool
         pools = ((said.NEW, said.NEW_INEXACT), (said.IN_PLACE, said.IN_PLACE_INEXACT),
-                 (blocks.COMPOUND,), (said.READS, said.READS_INEXACT))  # fmt: skip
-        (kinds,) = self.random.choices(pools, (30, 40, 20, 10))
+                 (blocks.COMPOUND,), (said.READS, said.READS_INEXACT), (said.PICKS,))  # fmt: skip
+        (kinds,) = self.random.choices(pools, (28, 36, 18, 10, self.picks))
         return kinds[-1] if self.bits and self.random.random() < 0.25 else kinds[0]
 
     def statement(self) -> list[str]:
