@@ -170,7 +170,7 @@ class Mixed:
     def gather(self, name: str) -> str:
         """A subscript of several arrays: places that broadcast, masks, integers, slices between."""
         pick, chance, value = self.random.choice, self.random.random, self.names[name]
-        count, deep = pick((1, 2, 3, 7, 30, 200, 200, 3000)), chance() < 0.2
+        count, deep = pick((1, 2, 3, 7, 30, 200, 200, 5000, 20_000)), chance() < 0.2
         parts: list[str] = []
         axis = 0
         while axis < value.ndim and not (parts and chance() < 0.1):
