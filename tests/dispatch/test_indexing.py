@@ -207,6 +207,18 @@ def test_what_is_read_only_stays_so_when_it_is_assigned_itself() -> None:
             a[1:] = a[1:]
 
 
+@pytest.mark.parametrize("size", [3, 300_000])
+def test_what_is_read_only_says_so_whatever_the_subscript(size: int) -> None:
+    for key in ((0, 0, 0), size, (..., ...), slice(0.5), [size], np.ones(size + 1, bool), "a"):
+        with npaccel.accelerate(min_size=0):
+            for x in (np.arange(2.0 * size), npaccel.asarray(np.arange(2.0 * size))):
+                rows = (x * 2).reshape(size, 2)
+                rows.flags.writeable = False
+                for value in (1.0, "z", np.ones(7), x):
+                    with pytest.raises(ValueError, match="assignment destination is read-only"):
+                        rows[key] = value  # type: ignore[index]
+
+
 @pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16"])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 1.0])
 def test_values_put_where_a_mask_says(dtype: str, share: float) -> None:

@@ -296,7 +296,7 @@ static int assign_aside(PyArrayObject *self, PyObject *key, PyObject *value, int
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)
 {
     PyArrayObject *self = (PyArrayObject *)a;
-    if (value == NULL) {
+    if (value == NULL || !PyArray_ISWRITEABLE(self)) { /* its error comes before any of the key's */
         return npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
     npa_value both[2] = {{.array = self}, {.array = NULL}};
