@@ -4,8 +4,8 @@ Marks stand for arrays: `{x}`, `{y}` ..., the same wherever they stand. Behind a
 must be: a number of axes (`+`: two or more), `n` numeric, `r` real, `f` float, `i` integer, `b`
 bool, `c` complex, `~x` of the shape of x. `{new}` is any name, `{c}` a number, `{k}` a small one,
 `{dt}` a dtype; of an array x there are `{sl:x}` a subscript, `{m:x}` a mask, `{p:x}` places along
-its first axis, `{g:x}` a subscript of several arrays, `{ax:x}` an axis, `{e:x}` an expression of its
-shape.
+its first axis, `{g:x}` a subscript of several arrays, `{ax:x}` an axis, `{e:x}` an expression of
+its shape.
 
 What is called inexact has NumPy's last bits only where NumPy's loops run. What is more than a
 statement, sections, threads, and what programs begin with are in mixed_blocks.py.
