@@ -6,6 +6,7 @@ import resource
 import signal
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,14 @@ os.environ.setdefault("NPACCEL_LINGER", "0")
 # Shells have background jobs ignore Ctrl-C, which programs that tests interrupt would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is marked `one_in(n)` that part is run, the others are slow."""
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is not None and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

@@ -323,6 +323,7 @@ def test_gather_of_every_dtype(machine, dtype):
             check(machine, made, (n,), [table, index, target], compiled=compiled)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scatter_of_every_dtype(machine, dtype):
     """Of indices that write to one element the last one stays, whatever the lanes."""

@@ -28,6 +28,7 @@ def numbers(kind: str, size: int, seed: int = 1) -> Array:
     return rng.integers(0, 100, size).astype(kind)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds(kind: str) -> None:
     for size, most in ((66_000, 257 if THOROUGH else 13), (7001, 257)):  # NumPy is slow

@@ -60,6 +60,7 @@ def told(call: Callable[[], Any]) -> tuple[Any, ...]:
     return (repr(seen), words)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", UFUNCS)

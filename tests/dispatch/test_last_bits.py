@@ -73,6 +73,7 @@ def bits(value: Any) -> bytes:
     return np.ascontiguousarray(value).tobytes()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["f8", "f4", "c16"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_last_bits(name: str, kind: str) -> None:

@@ -55,6 +55,7 @@ def same(call: Callable[[], Any]) -> None:
             npaccel.config.threads = before
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "dtype", ["?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
 )

@@ -103,6 +103,7 @@ SOLVERS: dict[str, Call] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "c8"])
 def test_solvers(name: str, dtype: str) -> None:
@@ -167,6 +168,7 @@ PRODUCTS: dict[str, Call] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8", "u1", "?", "f2", "g"])
 def test_products(name: str, dtype: str) -> None:
@@ -363,6 +365,7 @@ def in_place(a: Array, change: Call) -> Array:
     return x
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SORTS)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u2", "?", "c16", ">f8", "M8[s]"])
 def test_sorts(name: str, dtype: str) -> None:

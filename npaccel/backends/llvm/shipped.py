@@ -10,6 +10,8 @@ import platform
 from npaccel.backends.llvm.printer import write_module
 from npaccel.backends.llvm.target import Host
 from npaccel.backends.primitives import Primitive, primitive_kernel, primitives
+from npaccel.ir.nodes import Kernel
+from npaccel.ir.text import body_text
 
 __all__ = ["LEVELS", "build"]
 
@@ -36,12 +38,18 @@ def build(level: str) -> tuple[bytes, str]:
     cpu, vector_bytes = LEVELS[family][level]
     other = "" if family == platform.machine() else f"{family}-unknown-linux-gnu"
     host = Host(cpu, vector_bytes, other)
-    made = [(f"npa_{level}_{primitive.symbol}", primitive) for primitive in primitives()]
-    kernels = [((symbol,), primitive_kernel(primitive)) for symbol, primitive in made]
-    text = write_module(kernels, vector_bytes, fence=host.fence, linkage="hidden")
-    functions = "\n".join(f"extern npa_block_function {symbol};" for symbol, _ in made)
-    rows = "\n".join(_row(symbol, primitive) for symbol, primitive in made)
-    table = _TABLE.format(level=level, functions=functions, rows=rows)
+    kernels: dict[str, Kernel] = {}  # by their functions' names
+    names: dict[str, str] = {}  # by the kernel's text: powers and roots, say, are often the same
+    rows = []
+    for primitive in primitives():
+        kernel = primitive_kernel(primitive)
+        symbol = names.setdefault(body_text(kernel), f"npa_{level}_{primitive.symbol}")
+        kernels.setdefault(symbol, kernel)
+        rows.append(_row(symbol, primitive))
+    made = [((symbol,), kernel) for symbol, kernel in kernels.items()]
+    text = write_module(made, vector_bytes, fence=host.fence, linkage="hidden")
+    functions = "\n".join(f"extern npa_block_function {symbol};" for symbol in kernels)
+    table = _TABLE.format(level=level, functions=functions, rows="\n".join(rows))
     return host.emit_object(text), table
 
 

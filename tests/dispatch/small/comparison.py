@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,30 @@ def facts(value: Any) -> Any:
     return type(value), repr(value)
 
 
+_heard: list[list[warnings.WarningMessage]] = []  # of the block that is open
+
+
+@contextmanager
+def hearing() -> Iterator[list[warnings.WarningMessage]]:
+    """All warnings that come within, in a list; within another such block its list, made empty:
+    opening `catch_warnings` takes longer than most calls."""
+    if _heard:
+        _heard[0].clear()
+        yield _heard[0]
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _heard.append(caught)
+        try:
+            yield caught
+        finally:
+            _heard.clear()
+
+
 def seen(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """The result or error of a call, its warnings, and what its arguments are afterwards."""
     error = result = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with hearing() as caught:
         try:
             result = function(*arguments)
         except Exception as cause:
@@ -54,7 +74,7 @@ def seen(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         garbage = error is not None and "negative integer powers" in error[1]
         # NumPy gives back what was never computed where it had cast an operand.
         arguments_facts = [facts(argument) for argument in arguments if not garbage]
-    said = [(w.category, str(w.message), w.filename, w.lineno) for w in caught]
+        said = [(w.category, str(w.message), w.filename, w.lineno) for w in caught]
     which = next((k for k, argument in enumerate(arguments) if argument is result), None)
     return result_facts, which, error, said, arguments_facts
 
@@ -71,9 +91,10 @@ def difference(ours: Any, theirs: Any) -> str:
 def all_same(cases: Iterable[Case], times: int = 2) -> None:
     """Each case outside, then in a block, where the second time has memory of dead arrays."""
     listed = list(cases)
-    expected = [seen(function, make()) for _, function, make in listed]
-    with npaccel.accelerate():
-        for _ in range(times):
-            for (label, function, make), theirs in zip(listed, expected, strict=True):
-                ours = seen(function, make())
-                assert ours == theirs, f"{label}: {difference(ours, theirs)}"
+    with hearing():
+        expected = [seen(function, make()) for _, function, make in listed]
+        with npaccel.accelerate():
+            for _ in range(times):
+                for (label, function, make), theirs in zip(listed, expected, strict=True):
+                    ours = seen(function, make())
+                    assert ours == theirs, f"{label}: {difference(ours, theirs)}"

@@ -17,6 +17,7 @@ import npaccel
 from npaccel import _native
 
 from ..differential import DTYPES, ERRORS, FOREIGN, THOROUGH, edge_values
+from .comparison import hearing
 
 Anything = Any
 Fold = Callable[[Anything], Anything]
@@ -41,8 +42,7 @@ def outcomes(function: Fold, operand: Anything) -> list[Anything]:
     """What it gives and warns of: outside, then twice in a block, where the second time memory is
     used again."""
     found = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with hearing() as caught:
         found.append(outcome(function, operand, caught))
         with npaccel.accelerate():
             found += [outcome(function, operand, caught) for _ in range(2)]
@@ -137,13 +137,15 @@ def layouts(line: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
 EVERY = (*DTYPES, "O", "g", ">f8", ">i4", "M8[s]")
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("dtype", EVERY)
 def test_folds(dtype: str) -> None:
     """Each call of each dtype, on each layout; of the pairs of both every eighth, but for "d" and
     in `make test-all`."""
     first, step = EVERY.index(dtype), 1 if dtype == "d" or THOROUGH else 8
+    operands = layouts(edge_values(dtype))
     for number, (label, function) in enumerate(folds()):
-        for operand in layouts(edge_values(dtype))[(first + number) % step :: step]:
+        for operand in operands[(first + number) % step :: step]:
             same(function, operand, (label, operand.shape, operand.strides))
 
 
@@ -154,6 +156,7 @@ def test_all_folds(dtype: str) -> None:
         same(function, operand, (label, operand.shape, operand.strides))
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("dtype", ("f", "d", "F", "D", "i", "l"))
 def test_order_of_sums(dtype: str) -> None:
     """Last bits, over shapes that the loop's pairs and NumPy's buffer divide in many ways."""
@@ -179,6 +182,7 @@ def test_order_of_sums(dtype: str) -> None:
                     )
 
 
+@pytest.mark.usefixtures("heard")
 def test_signs_and_payloads() -> None:
     """Zeros' signs, and which of several NaNs."""
     nans = np.array([0x7FF8000000000001, 0x7FF8000000000002, 0xFFF8000000000003], "u8").view("d")
@@ -373,6 +377,7 @@ FUNCTIONS: dict[str, Fold] = {
 }
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str) -> None:
     for dtype in (*DTYPES, *FOREIGN):

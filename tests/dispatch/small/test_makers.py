@@ -11,6 +11,7 @@ import pytest
 import npaccel
 
 from ..differential import DTYPES, FOREIGN, edge_values
+from .comparison import hearing
 from .test_parts import seen
 
 SHAPES: tuple[Any, ...] = (
@@ -69,9 +70,10 @@ def arrays(dtype: str) -> list[np.ndarray[Any, Any]]:
 
 
 def compare(functions: list[tuple[str, Callable[[], Any]]]) -> None:
-    expected = [seen(function) for _, function in functions]
-    with npaccel.accelerate():
-        got = [seen(function) for _, function in functions]
+    with hearing():
+        expected = [seen(function) for _, function in functions]
+        with npaccel.accelerate():
+            got = [seen(function) for _, function in functions]
     for ours, theirs, (what, _) in zip(got, expected, functions, strict=True):
         assert ours == theirs, what
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import operator
 import random
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +12,8 @@ import numpy as np
 import pytest
 
 import npaccel
+
+from .comparison import hearing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape")  # NumPy 2.5 and later
 
@@ -113,13 +114,12 @@ def keys(chosen: random.Random, count: int) -> list[Any]:
 
 def seen(job: Job) -> str:
     """All that can be seen of what it gives, or raises, and warns of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with hearing() as caught:
         try:
             result = job()
         except Exception as error:
             return repr((type(error), str(error), [str(w.message) for w in caught]))
-    told = [(str(w.message), w.filename) for w in caught]
+        told = [(str(w.message), w.filename) for w in caught]
     if not isinstance(result, np.ndarray):
         return repr((type(result), result, told))
     about = (type(result), result.dtype, result.shape, result.strides, str(result.flags))
@@ -146,9 +146,10 @@ def add(array: np.ndarray[Any, Any], key: Any, value: Any) -> Any:
 
 def compare(jobs: list[tuple[Job, object]]) -> None:
     """Of each job: what is done, and how it is called in the message of a failure."""
-    expected = [seen(job) for job, _ in jobs]
-    with npaccel.accelerate():
-        got = [seen(job) for job, _ in jobs]
+    with hearing():
+        expected = [seen(job) for job, _ in jobs]
+        with npaccel.accelerate():
+            got = [seen(job) for job, _ in jobs]
     for ours, theirs, (_, what) in zip(got, expected, jobs, strict=True):
         assert ours == theirs, what
 

@@ -92,6 +92,7 @@ def add(a: Array, key: Any, value: Any) -> None:
     a[key] += value
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_picked(dtype: str, layout: str) -> None:
@@ -122,6 +123,7 @@ def written(shape: tuple[int, ...], dtype: str) -> list[tuple[str, Any]]:
     ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_put(dtype: str, layout: str) -> None:

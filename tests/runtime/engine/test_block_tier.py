@@ -219,6 +219,7 @@ LOOPS = [(op.name, kind + size) for op in COMPUTED for kind, size in
          if kind + size in ("f2", "f4", "f8", "c8", "c16")]  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2], indirect=True)
 @pytest.mark.parametrize(("name", "dtype"), LOOPS)
 def test_one_value_whatever_computes_it(name: str, dtype: str, setting, threads) -> None:

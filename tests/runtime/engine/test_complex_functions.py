@@ -61,6 +61,7 @@ def test_special_values_are_numpys(function, dtype, tiering, setting) -> None:
         assert np.array_equal(np.signbit(ours), np.signbit(numpys))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("tiering", ["off", "eager"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -76,6 +77,7 @@ def test_each_special_value_warns_as_numpys(function, dtype, tiering, setting) -
         assert said[0] == said[1], (z, said)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_tier_has_the_same_bits_within_the_bound(function, dtype, setting) -> None:
