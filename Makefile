@@ -88,15 +88,21 @@ STAGES := $(patsubst %,stage-%,aside dispatch rest check unguarded limited numpy
 # such thread; tests of products run with all, too.
 PYTEST := $(SAFE) $(BIN)/python -m pytest -q
 TESTS := OPENBLAS_NUM_THREADS=1 $(PYTEST)
+# What an earlier stage has compiled is found by those that run the same in another mode. The stage `aside` starts
+# hundreds of processes that compile something, each of which would look at all that is kept.
+CODE := $(CURDIR)/build/code
+AGAIN := NPACCEL_CACHE_DIR="$(CODE)" $(TESTS)
 TWO := -j2 -k --output-sync=target --no-print-directory
 .PHONY: ci native $(STAGES)
 
 test: $(INSTALLED)
 	@echo "$(words $(STAGES)) stages, two at a time; what one says comes when it has ended, the first after some minutes"
+	@rm -rf "$(CODE)"
 	@$(MAKE) $(TWO) native $(STAGES)
 
 # The C tests run while packages are installed, and the checks beside the first stages.
 ci:
+	@rm -rf "$(CODE)"
 	@$(MAKE) $(TWO) $(INSTALLED) native
 	@$(MAKE) $(TWO) check $(STAGES)
 
@@ -105,7 +111,7 @@ native:
 	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
 
 stage-dispatch: $(INSTALLED)
-	$(TESTS) --ignore=tests/dispatch/small tests/dispatch
+	$(AGAIN) --ignore=tests/dispatch/small tests/dispatch
 
 stage-blas: $(INSTALLED)
 	$(PYTEST) -k '(test_blas or test_calls or larger_matrices or norm or product-) and not trials' \
@@ -115,27 +121,29 @@ stage-aside: $(INSTALLED)
 	$(TESTS) $(ASIDE)
 
 stage-rest: $(INSTALLED)
-	$(TESTS) $(ASIDE:%=--ignore=%) --ignore=tests/dispatch
+	$(AGAIN) $(ASIDE:%=--ignore=%) --ignore=tests/dispatch
 
 stage-check: $(INSTALLED)
-	NPACCEL_CHECK=compute $(TESTS) $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
+	NPACCEL_CHECK=compute $(AGAIN) $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
 
 stage-unguarded: $(INSTALLED)
-	NPACCEL_GUARD=off $(TESTS) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) $(VALUES:%=--ignore=%) $(KEYS) \
+	NPACCEL_GUARD=off $(AGAIN) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) $(VALUES:%=--ignore=%) $(KEYS) \
 	  $(UNGUARDED) tests/test_examples.py
 
 stage-limited: $(INSTALLED)
-	$(LIMITED) $(TESTS) $(ROOMY:%=--ignore=%) $(VALUES:%=--ignore=%) $(KEYS) \
+	$(LIMITED) $(AGAIN) $(ROOMY:%=--ignore=%) $(VALUES:%=--ignore=%) $(KEYS) \
 	  $(filter-out tests/dispatch %/test_threads_and_processes.py,$(UNGUARDED))
 
 stage-numpy: $(INSTALLED)
-	NPACCEL_BACKEND=numpy $(TESTS) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) tests/dispatch
+	NPACCEL_BACKEND=numpy $(AGAIN) $(AT_ONCE:%=--ignore=%) $(VALUED:%=--ignore=%) tests/dispatch
 
+# With each case of the tests of which the stages run some.
+EACH := $(SAFE) TEST_EACH=1
 test-all: test
-	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
-	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(VALUED)
-	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q tests
-	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q tests
+	$(EACH) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
+	$(EACH) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(VALUED)
+	$(EACH) NPACCEL_GUARD=off $(BIN)/python -m pytest -q tests
+	$(LIMITED) $(EACH) $(BIN)/python -m pytest -q tests
 	$(SAFE) $(BIN)/python -m pytest -q -m slow tests
 	TEST_COMPILED=1 $(SAFE) $(BIN)/python -m pytest -q tests/dispatch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -161,7 +162,7 @@ def imports_of(source: str, importer: str, *, is_package: bool = False) -> Itera
 
 
 def targets(node: ast.AST, importer: str, is_package: bool) -> list[str]:
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "later":
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "later":
         return [str(ast.literal_eval(node.args[0]))]
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -225,6 +226,7 @@ def problem(entry: Import) -> str | None:
     return f"{where}, but {mine or '__init__'} may import only {sorted(names)}"
 
 
+@functools.cache
 def all_imports() -> list[Import]:
     return [
         entry

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +36,27 @@ def no_kernels_here(setting: Any) -> None:
     setting("tiering", "off")
 
 
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Callable[[int], Cluster]]:
+    """A cluster of so many workers, one for all tests: to start one takes seconds."""
+    if not _native.guarded():
+        pytest.skip("nothing can be hidden")
+    with ExitStack() as stack:
+        yield functools.cache(lambda workers: stack.enter_context(Cluster(workers)))
+
+
 @pytest.fixture(
     scope="module", params=[2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4))]
 )
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, opened: Callable[[int], Cluster]) -> Cluster:
     """So many worker processes of one thread."""
-    if not _native.guarded():
-        pytest.skip("nothing can be hidden")
-    with Cluster(request.param) as found:
-        yield found
+    return opened(request.param)
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[Cluster]:
+def two(opened: Callable[[int], Cluster]) -> Cluster:
     """Two of them."""
-    if not _native.guarded():
-        pytest.skip("nothing can be hidden")
-    with Cluster(2) as found:
-        yield found
+    return opened(2)
 
 
 def here(values: Any, made: Map | None = None) -> Any:

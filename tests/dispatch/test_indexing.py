@@ -255,6 +255,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16", ">f8", "S3"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_masks_of_views(view: str, dtype: str) -> None:

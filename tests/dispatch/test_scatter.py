@@ -116,6 +116,7 @@ def test_indices_along_several_axes() -> None:
     check(lambda w: np.subtract.at(w, (a, b, c), values), target)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8", "u8", *FLOATING])
 @pytest.mark.parametrize("name", [*ARITHMETIC, *TRUTH, "maximum", "minimum", "fmax", "bitwise_xor"])
 def test_at_goes_in_order(name: str, dtype: str) -> None:

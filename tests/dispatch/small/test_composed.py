@@ -10,7 +10,7 @@ import pytest
 
 import npaccel
 
-from ..differential import DTYPES, FOREIGN, edge_values
+from ..differential import DTYPES, FOREIGN, THOROUGH, edge_values
 from .comparison import Case, all_same
 from .test_makers import arrays
 from .test_transforms import _python_of
@@ -104,8 +104,8 @@ def test_of_vectors(dtype: str) -> None:
     shapes: list[tuple[int, ...]] = [(3,), (1, 3), (7, 3), (2, 7, 3), (3, 3), (7, 1), (1,), (0, 3)]
     made = [(random.random(shape) * 9 - 4).astype(dtype) for shape in shapes]
     made += [made[2][::-1], made[4].T, np.asfortranarray(made[4]), made[2][:, ::-1]]
-    for a in made:
-        for b in made:
+    for number, a in enumerate(made):
+        for b in made if THOROUGH else made[number % 3 :: 3]:
             all_same(_pairs(a, b))
             all_same(_pairs(a, a + np.asarray(1e-9).astype(a.dtype)))
 

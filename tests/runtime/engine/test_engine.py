@@ -55,7 +55,8 @@ def test_new_values_of_scalars_need_no_new_plan() -> None:
     assert (counts["plan_misses"], counts["compiles"]) == (0, 0)
 
 
-def test_another_shape_needs_neither_a_plan_nor_a_new_kernel() -> None:
+def test_another_shape_needs_neither_a_plan_nor_a_new_kernel(setting) -> None:
+    setting("cache", "off")  # nor a plan from there
     a, b = wrapped(N), wrapped(N + 17)
     npaccel.evaluate(a * 0.75 + 2.5)
     _native.plans().clear()
