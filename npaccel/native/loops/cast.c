@@ -28,14 +28,7 @@ typedef void cast_function(const char *from, int64_t from_step, char *to, int64_
 UNSIGNED_OF(unsigned_of_single, float)
 UNSIGNED_OF(unsigned_of_double, double)
 
-static inline __attribute__((always_inline)) uint64_t unsigned_of_integer(int64_t x)
-{
-    return (uint64_t)x;
-}
-
-#define UNSIGNED(x)                                                                              \
-    _Generic((x), float: unsigned_of_single, double: unsigned_of_double,                         \
-             default: unsigned_of_integer)((x))
+#define UNSIGNED(x) _Generic((x), float: unsigned_of_single, double: unsigned_of_double)((x))
 
 /* Memory seen as bools may hold anything. Processors convert halfs from and to singles: an integer
  * that is no single is no half either, but infinite. */
@@ -59,36 +52,44 @@ static inline __attribute__((always_inline)) uint64_t unsigned_of_integer(int64_
             CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, from_step, to_step)                        \
         }                                                                                          \
     }
-#define FROM(A, T, W, HALF)                                                                      \
+#define FROM_ANY(A, T, W, HALF)                                                               \
     CONVERT(A, b1, T, W, npy_bool, x != 0)                                                       \
     CONVERT(A, i1, T, W, int8_t, (int8_t)x)                                                      \
-    CONVERT(A, u1, T, W, uint8_t, (uint8_t)x)                                                    \
     CONVERT(A, i2, T, W, int16_t, (int16_t)x)                                                    \
-    CONVERT(A, u2, T, W, uint16_t, (uint16_t)x)                                                  \
     CONVERT(A, i4, T, W, int32_t, (int32_t)x)                                                    \
-    CONVERT(A, u4, T, W, uint32_t, (uint32_t)(int64_t)x)                                         \
     CONVERT(A, i8, T, W, int64_t, (int64_t)x)                                                    \
-    CONVERT(A, u8, T, W, uint64_t, UNSIGNED(x))                                                  \
     CONVERT(A, f2, T, W, half, HALF)                                                             \
     CONVERT(A, f4, T, W, float, (float)x)                                                        \
-    CONVERT(A, f8, T, W, double, (double)x)                                                      \
+    CONVERT(A, f8, T, W, double, (double)x)
+#define ROW(A, U)                                                                                \
     static cast_function *const from_##A[] = {                                                   \
-        cast_##A##_b1, cast_##A##_i1, cast_##A##_u1, cast_##A##_i2, cast_##A##_u2,               \
-        cast_##A##_i4, cast_##A##_u4, cast_##A##_i8, cast_##A##_u8, cast_##A##_f2,               \
+        cast_##A##_b1, cast_##A##_i1, cast_##A##_##U##1, cast_##A##_i2, cast_##A##_##U##2,       \
+        cast_##A##_i4, cast_##A##_##U##4, cast_##A##_i8, cast_##A##_##U##8, cast_##A##_f2,       \
         cast_##A##_f4, cast_##A##_f8};
+/* Integers have the same bytes as unsigned integers and as signed ones of that size. */
+#define FROM_INTEGER(A, T)                                                                       \
+    FROM_ANY(A, T, T, (half)(float)x)                                                         \
+    ROW(A, i)
+#define FROM_FLOAT(A, T, W, HALF)                                                                \
+    FROM_ANY(A, T, W, HALF)                                                                   \
+    CONVERT(A, u1, T, W, uint8_t, (uint8_t)x)                                                    \
+    CONVERT(A, u2, T, W, uint16_t, (uint16_t)x)                                                  \
+    CONVERT(A, u4, T, W, uint32_t, (uint32_t)(int64_t)x)                                         \
+    CONVERT(A, u8, T, W, uint64_t, UNSIGNED(x))                                                  \
+    ROW(A, u)
 
-FROM(b1, npy_bool, npy_bool, (half)(float)x)
-FROM(i1, int8_t, int8_t, (half)(float)x)
-FROM(u1, uint8_t, uint8_t, (half)(float)x)
-FROM(i2, int16_t, int16_t, (half)(float)x)
-FROM(u2, uint16_t, uint16_t, (half)(float)x)
-FROM(i4, int32_t, int32_t, (half)(float)x)
-FROM(u4, uint32_t, uint32_t, (half)(float)x)
-FROM(i8, int64_t, int64_t, (half)(float)x)
-FROM(u8, uint64_t, uint64_t, (half)(float)x)
-FROM(f2, half, float, element)
-FROM(f4, float, float, (half)x)
-FROM(f8, double, double, (half)x)
+FROM_INTEGER(b1, npy_bool)
+FROM_INTEGER(i1, int8_t)
+FROM_INTEGER(u1, uint8_t)
+FROM_INTEGER(i2, int16_t)
+FROM_INTEGER(u2, uint16_t)
+FROM_INTEGER(i4, int32_t)
+FROM_INTEGER(u4, uint32_t)
+FROM_INTEGER(i8, int64_t)
+FROM_INTEGER(u8, uint64_t)
+FROM_FLOAT(f2, half, float, element)
+FROM_FLOAT(f4, float, float, (half)x)
+FROM_FLOAT(f8, double, double, (half)x)
 
 /* By way of singles: the compiler would make the two conversions one, which is a function. */
 static void cast_halfs_f8(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t n)
