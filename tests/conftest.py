@@ -6,7 +6,7 @@ import resource
 import signal
 import sys
 import tempfile
-import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,14 +30,21 @@ os.environ.setdefault("NPACCEL_LINGER", "0")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+GOLDEN_RATIO = (1 + 5**0.5) / 2
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of a test that is marked `one_in(n)` that part is run, the others are slow;
-    TEST_EACH=1 has each run, as `make test-all` does in the other modes."""
+    """Of n cases of a test that is marked `one_in(n)` one is run, the others are slow; multiples of
+    the golden ratio keep step with no parameter, so that each of its values has its turn.
+    TEST_EACH=1 has each case run, as `make test-all` does in the other modes."""
+    met: Counter[str] = Counter()
     for item in items if "TEST_EACH" not in os.environ else ():
         mark = item.get_closest_marker("one_in")
-        if mark is not None and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
-            item.add_marker(pytest.mark.slow)
+        if mark is not None:
+            test = item.nodeid.partition("[")[0]
+            if met[test] * GOLDEN_RATIO % 1 >= 1 / mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+            met[test] += 1
 
 
 def pytest_collection_finish() -> None:

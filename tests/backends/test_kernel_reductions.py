@@ -60,7 +60,7 @@ def _ordinary(dtype, n, seed=0):
     return edge_values(dtype, n, seed)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("fold", "dtype"), FOLDS)
 def test_folds_over_one_axis(machine, fold, dtype):
     made = _reduction(fold, dtype, band_rank=1)
@@ -139,7 +139,7 @@ def test_several_inner_axes_with_and_without_split(machine, fold, vector_band):
     assert len({r.tobytes() for r in results}) == 1
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("fold", "dtype"), FOLDS)
 def test_folds_with_lanes_along_the_band(machine, fold, dtype):
     made = _reduction(fold, dtype, out=U, band_rank=1, vector_band=True, split=True)
@@ -151,7 +151,7 @@ def test_folds_with_lanes_along_the_band(machine, fold, dtype):
         check(machine, made, (m, n), [data, out], grid=Grid(m, 33, n, 32768), compiled=compiled)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("fold", "dtype"), FOLDS)
 @pytest.mark.parametrize("split", [False, True])
 def test_columns_of_several_tiles(machine, fold, dtype, split):

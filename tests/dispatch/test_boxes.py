@@ -122,7 +122,7 @@ WIDTHS: dict[str, Any] = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     "call",
@@ -134,7 +134,7 @@ def test_calls_are_numpys(call: Callable[[Array], Any], shape: tuple[int, ...]) 
     check(call, lambda: (values.copy(),))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 @pytest.mark.parametrize("mode", MODES)

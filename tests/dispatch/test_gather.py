@@ -286,7 +286,7 @@ MANY: dict[str, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", MANY)
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16", ">f8", "S3"])
 def test_many_elements_by_several_indices(name: str, dtype: str) -> None:

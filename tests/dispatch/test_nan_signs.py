@@ -93,7 +93,6 @@ def touched(results: object) -> object:
 READERS: dict[str, Callable[[object], object]] = {"evaluated": evaluated, "touched": touched}
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_operation(name: str, reader: str) -> None:

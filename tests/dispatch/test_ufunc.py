@@ -66,7 +66,7 @@ FLOATS = "?lefdFD"
 
 # Of one and of two inputs, with one result and with two, by a function and without: what differs
 # between kernels of several shapes and types.
-COMPILED = frozenset("negative isnan sqrt sin frexp add less divide divmod".split())  # noqa: SIM905
+COMPILED = frozenset("sqrt sin frexp add less divmod".split())  # noqa: SIM905
 
 
 def line_of(dtype: str) -> tuple[Any]:
