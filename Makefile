@@ -145,7 +145,7 @@ test-all: test
 	$(EACH) NPACCEL_GUARD=off $(BIN)/python -m pytest -q tests
 	$(LIMITED) $(EACH) $(BIN)/python -m pytest -q tests
 	$(SAFE) $(BIN)/python -m pytest -q -m slow tests
-	TEST_COMPILED=1 $(SAFE) $(BIN)/python -m pytest -q tests/dispatch
+	TEST_COMPILED=1 $(EACH) $(BIN)/python -m pytest -q tests/dispatch
 
 # Code of an earlier run is used again, and PoCL builds no second variant of each kernel. ARGS="-k ..." or
 # ARGS="--lf" (what failed the last time) run some. A test may build hundreds of kernels.
