@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import gc
 import operator
@@ -240,3 +241,46 @@ def test_who_watches_may_keep_it(where: str) -> None:
         same(result, outside(call))
         assert any(x.size == SIZE and x[5] == 2.0 for x in seen)
         assert all(x.size > 0 for x in seen)  # check mode has arrays of its own
+
+
+# ------------------------------------------------------------------ written over by operators
+
+UNLIKE = {
+    "the first": lambda a, b: (a * 2) + b,
+    "the second": lambda a, b: b * (a * 2),
+    "of two the first": lambda a, b: (a + 1) & (b + 1),
+    "not the second": lambda a, b: b - (a * 2),
+    "not of another type": lambda a, b: (a * 2) + b.astype("f8"),
+    "not of integers": lambda a, b: (a * 2) / (b + 1),
+    "of floats": lambda a, b: (a * 2.0) / (b + 1),
+    "not what is named": lambda a, b: [t := a * 2, t + b, t][1:],
+    "not where both lie alike": lambda a, b: (b * 2) + b,
+    "not of another shape": lambda a, b: (a * 2) + b[:, :1],
+    "in a comprehension": lambda a, b: [a * k + b for k in (2, 3)],
+    "in a fold": lambda a, b: functools.reduce(lambda x, y: x * 2 + y, [a, b, a]),
+}
+
+
+def facts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [facts(each) for each in value]
+    return value.dtype, value.strides, np.array(value).tobytes()
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("program", UNLIKE.values(), ids=UNLIKE)
+def test_a_result_lies_as_the_temporary_that_numpy_writes_over(program) -> None:
+    a = np.arange(SIZE).reshape(160, 250)
+    b = np.asfortranarray(a[::-1])
+    assert facts(program(a, b)) == facts(contextvars.Context().run(program, a, b))
+
+
+@pytest.mark.pending
+def test_what_others_hold_is_not_written_over() -> None:
+    """Here an array has the only reference, and the operator is one of bytecode."""
+    a = np.arange(SIZE).reshape(160, 250)
+    held, other = np.empty(1, object), np.empty(1, object)
+    held[0], other[0] = a * 2, np.asfortranarray(a)
+    added = held + other
+    assert (np.array(held[0]) == np.arange(0, 2 * SIZE, 2).reshape(160, 250)).all()
+    assert (np.array(added[0]) == np.arange(0, 3 * SIZE, 3).reshape(160, 250)).all()

@@ -141,6 +141,14 @@ static PyObject *small_passed(enum operation op, PyObject *const *args, Py_ssize
     return result;
 }
 
+static const npa_overwriting overwriting[OP_COUNT] = {
+    [OP_ADD] = NPA_EITHER,        [OP_MULTIPLY] = NPA_EITHER,
+    [OP_BITWISE_AND] = NPA_EITHER, [OP_BITWISE_OR] = NPA_EITHER,
+    [OP_BITWISE_XOR] = NPA_EITHER, [OP_SUBTRACT] = NPA_FIRST,
+    [OP_FLOOR_DIVIDE] = NPA_FIRST, [OP_LEFT_SHIFT] = NPA_FIRST,
+    [OP_RIGHT_SHIFT] = NPA_FIRST,  [OP_TRUE_DIVIDE] = NPA_FIRST_INEXACT,
+};
+
 static PyUFuncObject *ufunc_of(enum operation op) { return (PyUFuncObject *)operations[op]; }
 
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
@@ -159,7 +167,8 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
     if (wanted && !passed) {
-        int status = record(operations[op], values, 2, NULL, results);
+        PyArrayObject *over = npa_written_over(a, b, overwriting[op]);
+        int status = record(operations[op], values, 2, over, results);
         if (status > 0 && op == OP_DIVMOD) {
             return Py_BuildValue("(NN)", results[0], results[1]);
         }

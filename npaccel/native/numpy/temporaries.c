@@ -7,8 +7,16 @@
  * else calls passes them from elsewhere, and may use them afterwards, or passes a bound method's
  * array in a place in front of them that has no reference. A generator's stack lies elsewhere, too.
  * Who traces or profiles is shown the frames of NumPy's Python, and may keep what these hold.
+ *
+ * NumPy's operators write their result over such an operand where it is large. That shows in the
+ * memory order of a result whose operands lie in unlike ones: there ours do the same, where the
+ * frame at hand is at an operator and its stack has these operands side by side. C code has
+ * operands elsewhere, and may use them afterwards.
  */
 #include "numpy/numpy.h"
+
+#include <opcode.h>
+#include <string.h>
 
 NPA_PER_THREAD PyArrayObject *npa_last_use;
 
@@ -44,4 +52,68 @@ void npa_end_last_use(PyArrayObject *a)
     if (a == npa_last_use && npa_give_memory_back(a)) {
         npa_last_use = NULL;
     }
+}
+
+/* As NumPy's temp_elide.c: whether an operator may write over `a`, for an operand `b` of its shape. */
+static bool is_temporary_for(PyObject *a, PyArrayObject *b)
+{
+    enum { LEAST_BYTES = 1 << 18 };
+    PyArrayObject *over = (PyArrayObject *)a;
+    enum { FLAGS = NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE };
+    return Py_REFCNT(a) == 1 && Py_IS_TYPE(a, npa_array_type) &&
+           PyArray_TYPE(over) <= NPY_CLONGDOUBLE && (PyArray_FLAGS(over) & FLAGS) == FLAGS &&
+           PyArray_NBYTES(over) >= LEAST_BYTES &&
+           PyArray_CanCastSafely(PyArray_TYPE(b), PyArray_TYPE(over));
+}
+
+#if PY_VERSION_HEX < 0x030E0000
+/* Whether bytecode is at an operator. */
+static bool is_at_operator(PyThreadState *t)
+{
+    PyFrameObject *frame = PyThreadState_GetFrame(t);
+    PyCodeObject *code = frame != NULL ? PyFrame_GetCode(frame) : NULL;
+    PyObject *bytes = code != NULL ? PyCode_GetCode(code) : NULL;
+    int at = frame != NULL ? PyFrame_GetLasti(frame) : -1;
+    bool is = bytes != NULL && at >= 0 && at < PyBytes_GET_SIZE(bytes) &&
+              (unsigned char)PyBytes_AS_STRING(bytes)[at] == BINARY_OP;
+    PyErr_Clear();
+    Py_XDECREF(bytes), Py_XDECREF(code), Py_XDECREF(frame);
+    return is;
+}
+
+static bool are_operands(PyObject *a, PyObject *b)
+{
+    enum { DEPTH = 64 };
+    PyThreadState *t = PyThreadState_Get();
+    PyObject **top = t->datastack_top, **first = top;
+    if (t->datastack_chunk == NULL || top == NULL || !is_at_operator(t)) {
+        return false;
+    }
+    bool are = false;
+    for (int k = 0; !are && k < DEPTH && first - 2 >= &t->datastack_chunk->data[0]; k++) {
+        first--;
+        are = first[-1] == a && first[0] == b;
+    }
+    return are;
+}
+#endif
+
+PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how)
+{
+#if PY_VERSION_HEX < 0x030E0000
+    PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
+    int ndim = PyArray_Check(a) && PyArray_Check(b) && how != NPA_NEITHER ? PyArray_NDIM(x) : 0;
+    if (ndim < 2 || PyArray_NDIM(y) != ndim || npa_here != NULL ||
+        memcmp(PyArray_STRIDES(x), PyArray_STRIDES(y), sizeof(npy_intp) * (size_t)ndim) == 0 ||
+        !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), ndim)) {
+        return NULL;
+    }
+    bool whole = how == NPA_FIRST_INEXACT && PyArray_TYPE(x) < NPY_FLOAT;
+    PyArrayObject *over = !whole && is_temporary_for(a, y)              ? x
+                          : how == NPA_EITHER && is_temporary_for(b, x) ? y : NULL;
+    return over != NULL && are_operands(a, b) ? over : NULL;
+#else
+    (void)a, (void)b, (void)how;
+    return NULL;
+#endif
 }
