@@ -112,9 +112,7 @@ def lay_out(
         return Layout(0, (1,), tuple((1,) for _ in views), False, ((),))
     heard = [index for index in range(len(views)) if index not in silent]
     voters = [views[index] for index in (*heard, *sorted(written))]
-    band, inner = _order_of_axes(len(space), axes or (), voters, keep_order, order)
-    if not axes:
-        band = _closest_beside(band, voters, space)
+    band, inner = _order_of_axes(space, axes or (), voters, keep_order, order)
     places = [*band, *inner]
     extents = [space[axis] for axis in places]
     ordered = [[view[axis] for axis in places] for view in views]
@@ -141,14 +139,17 @@ def lay_out(
 
 
 def _order_of_axes(
-    rank: int,
+    space: Sequence[int],
     reduced: Sequence[int],
     voters: Sequence[Sequence[int]],
     keep_order: bool,
     order: FoldOrder | None,
 ) -> tuple[list[int], list[int]]:
     """Axes of the band, and those that are reduced, the outermost of each first."""
-    band = _in_memory_order([axis for axis in range(rank) if axis not in reduced], voters)
+    band = [axis for axis in range(len(space)) if axis not in reduced]
+    band = _in_memory_order(band, voters)
+    if not reduced:
+        return _closest_beside(band, voters, space), []
     if order is not None:
         return band, list(order.inner)
     return band, list(reduced) if keep_order else _in_memory_order(reduced, voters)

@@ -82,7 +82,7 @@ void npa_end_last_use(PyArrayObject *a);
 
 /* What an operator of NumPy's may write its result over; FIRST_INEXACT: only over floats. */
 typedef enum { NPA_NEITHER, NPA_FIRST, NPA_FIRST_INEXACT, NPA_EITHER } npa_overwriting;
-/* That operand, where operands lie in unlike memory orders; NULL: none, or it makes no difference. */
+/* That operand, where they lie in unlike memory orders; NULL: none, or it makes no difference. */
 PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how);
 
 /* ------------------------------------------------------------------------------------- direct.c */

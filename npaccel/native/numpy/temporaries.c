@@ -54,7 +54,7 @@ void npa_end_last_use(PyArrayObject *a)
     }
 }
 
-/* As NumPy's temp_elide.c: whether an operator may write over `a`, for an operand `b` of its shape. */
+/* As NumPy's temp_elide.c: whether an operator may write over `a`, for a `b` of its shape. */
 static bool is_temporary_for(PyObject *a, PyArrayObject *b)
 {
     enum { LEAST_BYTES = 1 << 18 };

@@ -11,7 +11,8 @@ bool npa_tasks_good(const npa_tasks *t, size_t words, int64_t rank)
     bool good = words >= NPA_TASKS_WORDS && t->nscratch >= 0 &&
                 (size_t)t->nscratch == words - NPA_TASKS_WORDS;
     return good && t->band_rank >= 0 && t->band_rank <= rank && t->weight > 0 && t->group > 0 &&
-           t->chunk > 0 && t->width >= 0 && t->tile >= 0 && t->across >= 0 && t->across_tile > 0 && (!t->split || t->band_rank < rank);
+           t->chunk > 0 && t->width >= 0 && t->tile >= 0 && t->across >= 0 && t->across_tile > 0 &&
+           (!t->split || t->band_rank < rank);
 }
 
 /* Elements of the band that make a task with so many of the inner space each. */

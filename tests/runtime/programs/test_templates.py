@@ -165,7 +165,7 @@ def test_rows_that_arrays_lie_across_are_cut_as_planned() -> None:
     """A row, or a piece of it, whatever the size that a template is of."""
 
     def record(n: int) -> np.ndarray:
-        return npaccel.asarray(np.ones((n, n + 8))).T > npaccel.asarray(np.ones((n + 8, n)))
+        return npaccel.asarray(np.ones((n + 8, n))) < npaccel.asarray(np.ones((n, n + 8))).T
 
     templates, steps = [], set()
     for n in (90, 300, 1000, 1300):
