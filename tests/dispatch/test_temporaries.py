@@ -255,6 +255,7 @@ UNLIKE = {
     "of floats": lambda a, b: (a * 2.0) / (b + 1),
     "not what is named": lambda a, b: [t := a * 2, t + b, t][1:],
     "not where both lie alike": lambda a, b: (b * 2) + b,
+    "not of truth values": lambda a, b: ((a > 9) | (a > 8)) // ((b > 9) | (b > 8) | True),
     "not of another shape": lambda a, b: (a * 2) + b[:, :1],
     "in a comprehension": lambda a, b: [a * k + b for k in (2, 3)],
     "in a fold": lambda a, b: functools.reduce(lambda x, y: x * 2 + y, [a, b, a]),

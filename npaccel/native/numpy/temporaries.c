@@ -108,8 +108,10 @@ PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how)
         !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), ndim)) {
         return NULL;
     }
-    bool whole = how == NPA_FIRST_INEXACT && PyArray_TYPE(x) < NPY_FLOAT;
-    PyArrayObject *over = !whole && is_temporary_for(a, y)              ? x
+    /* Others of these would have another type than the operand. */
+    int least = how == NPA_FIRST_INEXACT ? NPY_FLOAT : how == NPA_FIRST ? NPY_BYTE : NPY_BOOL;
+    bool fits = PyArray_TYPE(x) >= least;
+    PyArrayObject *over = fits && is_temporary_for(a, y)                ? x
                           : how == NPA_EITHER && is_temporary_for(b, x) ? y : NULL;
     return over != NULL && are_operands(a, b) ? over : NULL;
 #else
