@@ -54,17 +54,9 @@ class Tasks(NamedTuple):
     def words(self) -> list[int]:
         """As native/run/template.h has them."""
         plain = self.band_rank, self.split, self.reductions, self.weight, self.width, self.tile
-        layout = (
-            self.across,
-            ACROSS_BYTES,
-            ACROSS_TILE,
-            self.group,
-            self.task_bytes,
-            self.lone_bytes,
-            CHUNK,
-            PARTIAL_BYTES,
-        )
-        return [*plain, *layout, len(self.scratch), *self.scratch]
+        across = self.across, ACROSS_BYTES, ACROSS_TILE
+        layout = self.group, self.task_bytes, self.lone_bytes, CHUNK, PARTIAL_BYTES
+        return [*plain, *across, *layout, len(self.scratch), *self.scratch]
 
     def scratch_bytes(self, extents: Sequence[int]) -> int:
         """Bytes of scratch that each running task needs, aligned to 64."""

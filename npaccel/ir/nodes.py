@@ -180,6 +180,11 @@ class ArrayParam:
     nontemporal: bool = False
     gathered: bool = False
 
+    @property
+    def lies_across(self) -> bool:
+        """Whether a loop along the vector axis goes from one distant place to the next."""
+        return self.vector is Stride.ACROSS and not self.gathered
+
 
 @dataclass(frozen=True, slots=True)
 class RowParam:

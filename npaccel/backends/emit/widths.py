@@ -5,7 +5,7 @@ from __future__ import annotations
 from npaccel.backends.emit.guards import as_a_rule, watched
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.layout import LANES, is_ordered, parts_of, reductions_of
-from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store, Stride
+from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store
 from npaccel.ir.scalar import Core, Expr, item_size, scans, topological, usual
 
 __all__ = [
@@ -169,8 +169,7 @@ def bytes_across(kernel: Kernel) -> int:
     rows = kernel.split and kernel.band_rank > 0 and not kernel.vector_band
     if not rows or reductions_of(kernel):
         return 0
-    across = (a for a in kernel.arrays if a.vector is Stride.ACROSS and not a.gathered)
-    return sum(item_size(array.dtype) for array in across)
+    return sum(item_size(array.dtype) for array in kernel.arrays if array.lies_across)
 
 
 def tile_vectors(kernel: Kernel, width: int) -> int:

@@ -26,7 +26,6 @@ from npaccel.ir.nodes import (
     Store,
     StoreRow,
     StoreScratch,
-    Stride,
     View,
 )
 from npaccel.ir.passes.draft import Draft, Fact, Group, Member, Need, Pass, Role
@@ -291,7 +290,7 @@ def _is_crossed(leaves: tuple[Leaf, ...], arrays: tuple[ArrayParam, ...], layout
     alone = len(leaves) == 1 and layout.band_rank > 0 and not layout.vector_band
     inner_rank = len(layout.extents) - layout.band_rank
     may = alone and not _reduces(leaves[0]) and may_be_split(leaves, inner_rank)
-    return may and any(p.vector is Stride.ACROSS and not p.gathered for p in arrays)
+    return may and any(array.lies_across for array in arrays)
 
 
 def _reduces(leaf: Leaf) -> bool:

@@ -52,7 +52,7 @@ UNSIGNED_OF(unsigned_of_double, double)
             CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, from_step, to_step)                        \
         }                                                                                          \
     }
-#define FROM_ANY(A, T, W, HALF)                                                               \
+#define FROM_ANY(A, T, W, HALF)                                                                  \
     CONVERT(A, b1, T, W, npy_bool, x != 0)                                                       \
     CONVERT(A, i1, T, W, int8_t, (int8_t)x)                                                      \
     CONVERT(A, i2, T, W, int16_t, (int16_t)x)                                                    \
@@ -68,10 +68,10 @@ UNSIGNED_OF(unsigned_of_double, double)
         cast_##A##_f4, cast_##A##_f8};
 /* Integers have the same bytes as unsigned integers and as signed ones of that size. */
 #define FROM_INTEGER(A, T)                                                                       \
-    FROM_ANY(A, T, T, (half)(float)x)                                                         \
+    FROM_ANY(A, T, T, (half)(float)x)                                                            \
     ROW(A, i)
 #define FROM_FLOAT(A, T, W, HALF)                                                                \
-    FROM_ANY(A, T, W, HALF)                                                                   \
+    FROM_ANY(A, T, W, HALF)                                                                      \
     CONVERT(A, u1, T, W, uint8_t, (uint8_t)x)                                                    \
     CONVERT(A, u2, T, W, uint16_t, (uint16_t)x)                                                  \
     CONVERT(A, u4, T, W, uint32_t, (uint32_t)(int64_t)x)                                         \

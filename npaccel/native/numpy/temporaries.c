@@ -102,7 +102,8 @@ PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how)
 {
 #if PY_VERSION_HEX < 0x030E0000
     PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
-    int ndim = PyArray_Check(a) && PyArray_Check(b) && how != NPA_NEITHER ? PyArray_NDIM(x) : 0;
+    bool may = how != NPA_NEITHER && (Py_REFCNT(a) == 1 || Py_REFCNT(b) == 1);
+    int ndim = may && PyArray_Check(a) && PyArray_Check(b) ? PyArray_NDIM(x) : 0;
     if (ndim < 2 || PyArray_NDIM(y) != ndim || npa_here != NULL ||
         memcmp(PyArray_STRIDES(x), PyArray_STRIDES(y), sizeof(npy_intp) * (size_t)ndim) == 0 ||
         !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), ndim)) {
