@@ -17,6 +17,7 @@ QUESTIONS = (
     "softmax",
     "column_sums",
     "transposed",
+    "asymmetry",
     "short_rows",
     "rms",
     "record_cost",

@@ -31,8 +31,8 @@ class Tasks(NamedTuple):
 
     reductions : how many there are.
     weight : bytes that an element of the domain counts for.
-    width : lanes along the band, 0 where they lie along the row.
-    tile : columns that go through the rows together, 0 for none.
+    width : lanes, or rows of a tile, along the band; 0 where they lie along the row.
+    tile : columns, or rows, of a fold that go through memory together, 0 for none.
     scratch : bytes of scratch per inner element, for each array of scratch; per task, of a tile.
     across : bytes of an element of those arrays of a map that lie across its rows, 0 for none.
     group : work items that share a task.
@@ -85,7 +85,7 @@ class Tasks(NamedTuple):
         if not self.split:
             return Grid(n_band, self._band_step(elements, math.prod(inner), n_band, threads), 1, 1)
         if len(inner) > 1:
-            n_inner, per_unit, granule = math.prod(inner[:-1]), max(1, inner[-1]), 1
+            n_inner, per_unit, granule = math.prod(inner[:-1]), max(1, inner[-1]), self.tile or 1
         else:
             n_inner, per_unit = inner[0], 1
             granule = CHUNK if self.reductions else max(64, self.group)

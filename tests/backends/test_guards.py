@@ -73,7 +73,7 @@ def test_guards_of_values_need_no_masks() -> None:
     assert (looked.values, looked.masks) == ((x, y), tuple(others))
 
 
-def largest_kernel(**fields):
+def largest_kernel(second=Stride.UNIT, **fields):
     """A sum; and the largest of those elements, as integers, that are not finite."""
     pool = Pool()
     value = pool.load("f8", 0) * pool.load("f8", 1)
@@ -85,7 +85,7 @@ def largest_kernel(**fields):
     along = Stride.UNIT if fields.get("vector_band") else Stride.ZERO
     outputs = [param(d, along, out=True, band_only=True) for d in ("f8", "i8")]
     return kernel(
-        [param("f8"), param("f8"), *outputs],
+        [param("f8"), param("f8", second), *outputs],
         [Leaf(False, folds, (guard,), flags), Leaf(True, stores)],
         rows=(RowParam("f8"), RowParam("i8")), slots=1, **fields,
     )  # fmt: skip
@@ -115,9 +115,11 @@ def test_folds_of_what_is_not_finite(machine, split) -> None:
             check(machine, made, (n,), [x, y, *out], compiled=compiled)
 
 
-@pytest.mark.parametrize("vector_band", [False, True])
-def test_folds_of_rows_and_columns(machine, vector_band) -> None:
-    made = largest_kernel(band_rank=1, vector_band=vector_band)
+@pytest.mark.parametrize("along", ["rows", "columns", "rows that y lies across"])
+def test_folds_of_rows_and_columns(machine, along) -> None:
+    vector_band = along == "columns"
+    second = Stride.ACROSS if "across" in along else Stride.UNIT
+    made = largest_kernel(second, band_rank=1, vector_band=vector_band)
     compiled = compile_kernel(made, machine)
     for points, n in ((1, 3), (3, 40), (70, 33), (2, 1100)):
         for value, at in bad_places(n):
@@ -128,6 +130,7 @@ def test_folds_of_rows_and_columns(machine, vector_band) -> None:
                 x, y = x.T, y.T
             x[points // 2, at] = value
             y[points // 2, -1 - at] = 0.0
+            y = np.asfortranarray(y) if second is Stride.ACROSS else y
             out = [np.lib.stride_tricks.as_strided(np.zeros(points, d), (points, n), (8, 0))
                    for d in ("f8", "i8")]  # fmt: skip
             check(machine, made, (points, n), [x, y, *out], compiled=compiled)

@@ -17,7 +17,7 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.scalar import Core, Pool
 
-from .support import S, U, Z, check, compile_kernel, edge_values, kernel, param, run_step
+from .support import S, U, X, Z, check, compile_kernel, edge_values, kernel, param, run_step
 
 FLOATS, INTEGERS = ("f2", "f4", "f8"), ("i1", "u2", "i4", "u8")
 FOLDS = [
@@ -165,6 +165,37 @@ def test_columns_of_several_tiles(machine, fold, dtype, split):
         check(machine, made, (b, m, n), [data, out], compiled=compiled)
         grid = Grid(b * m, 700, n, 32768)
         check(machine, made, (b, m, n), [data, out], grid=grid, compiled=compiled)
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize(("fold", "dtype"), FOLDS)
+@pytest.mark.parametrize("inner_rank", [1, 2])
+def test_rows_that_an_array_lies_across(machine, fold, dtype, inner_rank):
+    """Tiles of rows, the last short: several blocks, turns, and grids that cut tiles."""
+    split, masked = inner_rank > 1, fold not in (Fold.ARGMIN, Fold.ARGMAX)
+    fields = {"band_rank": 3 - inner_rank, "inner_rank": inner_rank, "split": split}
+    made = _reduction(fold, dtype, vector=X, masked=masked, **fields)
+    compiled = compile_kernel(made, machine)
+    for b, m, n in ((1, 37, 1100), (3, 7, 70), (2, 17, int(not masked))):
+        data = np.moveaxis(_ordinary(dtype, b * m * n, n).reshape(b, n, m), 1, 2)
+        mask = np.moveaxis(edge_values("b1", b * m * n, 1).reshape(b, n, m), 1, 2)
+        out = _out(_result(fold, dtype), (b, m, n), inner_rank)
+        arrays = [data, out, mask] if masked else [data, out]
+        check(machine, made, (b, m, n), arrays, compiled=compiled)
+        grid = Grid(b, 1, m, 10) if split else Grid(b * m, 10, 1, 1)
+        check(machine, made, (b, m, n), arrays, grid=grid, compiled=compiled)
+
+
+@pytest.mark.parametrize("fold", [Fold.SUM, Fold.MAX, Fold.ARGMIN])
+def test_long_rows_that_an_array_lies_across(machine, fold):
+    """Rows whose chunks are parts."""
+    made = _reduction(fold, "f4", vector=X, band_rank=1, split=True)
+    compiled = compile_kernel(made, machine)
+    m, n = 21, 70_001
+    data = _ordinary("f4", m * n).reshape(n, m).T
+    arrays = [data, _out(_result(fold, "f4"), (m, n), 1)]
+    check(machine, made, (m, n), arrays, compiled=compiled)
+    check(machine, made, (m, n), arrays, grid=Grid(m, 5, n, 32768), compiled=compiled)
 
 
 def test_long_columns_count_chunks(machine):

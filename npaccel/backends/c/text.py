@@ -35,7 +35,7 @@ class CText(CValues):
         self._lines: list[str] = []
         self._tops: list[str] = []
         self._indent = 1
-        self._vector = ""
+        self._member = ""
 
     def text(self, signature: str, first: Sequence[str] = ()) -> str:
         """The whole function, with `first` before all other statements."""
@@ -266,7 +266,7 @@ class CText(CValues):
     def _place(self, variable: Variable, at: Name | None) -> str:
         if variable.offset is None:
             return f"{variable.text}[{at or 0}]" if variable.count > 1 else variable.text
-        where = f"{at or 0} * {self._vectors} + {self._vector}"
+        where = f"{at or 0} * {self.members} + {self._member}"
         return f"{variable.text}[{where}]"
 
     def lasting(self, dtype: str, width: int, count: int = 1) -> Variable:
@@ -281,8 +281,8 @@ class CText(CValues):
         size = sizes.get(variable.dtype) or self.machine.carried_bytes(variable.dtype)
         return size * variable.width
 
-    def enter(self, vector: Name) -> None:
-        self._vector = str(vector)
+    def enter(self, member: Name) -> None:
+        self._member = str(member)
 
     # Branches.
 

@@ -100,6 +100,7 @@ class Builder(ABC):
     machine : what the target has
     scratch : address of the task's scratch memory
     state_bytes : of it, for what `lasting` declared after `begin_state`
+    members : of a tile, which take turns; 0: there are no tiles
     """
 
     scratch: Name
@@ -108,7 +109,7 @@ class Builder(ABC):
         self.machine = machine
         self.state_bytes = 0
         self._lasting: list[Variable] = []
-        self._vectors = 0
+        self.members = 0
         self._count = 0
 
     def fresh(self, hint: str) -> str:
@@ -354,18 +355,18 @@ class Builder(ABC):
         """Of a wide vector, `width` lanes from `lane` on."""
         raise InternalError("no part of a vector is a variable here")
 
-    # Variables that every vector of a tile has one of; they lie in memory, not in registers.
+    # Variables that every member of a tile has one of; they lie in memory, not in registers.
 
-    def begin_state(self, vectors: int) -> None:
-        """From here on `lasting` variables are kept for each vector of a tile."""
-        self._vectors = vectors
+    def begin_state(self, members: int) -> None:
+        """From here on `lasting` variables are kept for each member of a tile."""
+        self.members = members
 
     def lasting(self, dtype: str, width: int, count: int = 1) -> Variable:
-        """A variable that keeps its value while other vectors of the tile have their turn."""
-        if not self._vectors:
+        """A variable that keeps its value while other members of the tile have their turn."""
+        if not self.members:
             return self.variable(dtype, width, count)
         made = Variable(self.fresh("s"), dtype, width, count, self.state_bytes)
-        self.state_bytes += -(-self.stored_bytes(made) * count * self._vectors // 64) * 64
+        self.state_bytes += -(-self.stored_bytes(made) * count * self.members // 64) * 64
         self._lasting.append(made)
         return made
 
@@ -374,8 +375,8 @@ class Builder(ABC):
         """Bytes of one of its values in memory."""
 
     @abstractmethod
-    def enter(self, vector: Name) -> None:
-        """Let lasting variables be those of that vector of the tile."""
+    def enter(self, member: Name) -> None:
+        """Let lasting variables be those of that member of the tile."""
 
     # Branches.
 

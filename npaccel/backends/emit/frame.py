@@ -32,6 +32,7 @@ class Frame:
     group : items that share a point; None: there are none, or each has points of its own
     bases : each array's address. strides : in bytes, per array and axis
     task : of the function's tasks the one that is being run
+    split_sums : folds are combined from parts: of rows, or of chunks (`row_parts`, `chunk_parts`)
     """
 
     task: Range
@@ -56,6 +57,8 @@ class Frame:
         self.inner_total = self._product(self.inner_axes)
         self.row_count = self._product(self.inner_axes[:-1])
         self.split_sums = kernel.split and bool(reductions_of(kernel))
+        self.row_parts = self.split_sums and kernel.inner_rank > 1
+        self.chunk_parts = self.split_sums and kernel.inner_rank == 1
         if self.split_sums:
             self._partials = b.partials(layout.partials)
             self.parts = b.word(layout.partials + 1)

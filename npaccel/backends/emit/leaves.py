@@ -37,7 +37,7 @@ from npaccel.backends.layout import (
 from npaccel.ir.nodes import Leaf, Reduce, Store, Stride
 from npaccel.ir.scalar import Core, item_size, topological
 
-__all__ = ["LeafWriter", "parted"]
+__all__ = ["Bounds", "LeafWriter", "parted"]
 
 Bounds = tuple[Name, Name]
 # How far ahead a body fetches: onto the next page, where the processor does not look ahead (AMD
@@ -142,11 +142,10 @@ class LeafWriter(Effects):
         bounds: Bounds,
         reductions: Mapping[int, Reduction],
     ) -> None:
-        frame, (ordered, exact) = self.frame, parted(reductions)
-        row_parts = frame.split_sums and len(frame.inner_axes) > 1
+        ordered, exact = parted(reductions)
         for reduction in ordered:
             reduction.begin_row()
-        for whole in exact if row_parts else ():
+        for whole in exact if self.frame.row_parts else ():
             whole.begin()
         with self.b.when(self.b.less(*bounds)):
             hoisted = self.hoist(leaf, scope, width)
@@ -154,13 +153,18 @@ class LeafWriter(Effects):
             with self._chunks(scope, bounds, reductions) as inside:
                 self._vectors(first, scope, width, inside, hoisted, reductions)
                 self.look_back(again, scope, width, inside, hoisted, reductions)
+        self.end_row(reductions, scope)
+
+    def end_row(self, reductions: Mapping[int, Reduction], scope: Scope) -> None:
+        """A row's end: its result is a part, or one of the leaf's."""
+        (ordered, exact), parts = parted(reductions), self.frame.row_parts
         for reduction in ordered:
             names = reduction.end_row()
-            if row_parts:
+            if parts:
                 self.store_part(reduction, names, scope, scope.row)
             else:
                 reduction.push_row(names)
-        for whole in exact if row_parts else ():
+        for whole in exact if parts else ():
             self.store_part(whole, whole.end(), scope, scope.row)
 
     def looked_back_at(self, leaf: Leaf) -> tuple[Leaf, Leaf | None]:
@@ -200,8 +204,7 @@ class LeafWriter(Effects):
         Yields the bounds of a loop, and a step: of a group's item, else 1.
         """
         b, (ordered, exact) = self.b, parted(reductions)
-        chunk_parts = self.frame.split_sums and len(self.frame.inner_axes) == 1
-        if not ordered and not (exact and chunk_parts):
+        if not ordered and not (exact and self.frame.chunk_parts):
             yield self._items(*bounds)
             return
         with b.count(*bounds, CHUNK) as chunk:
@@ -233,16 +236,14 @@ class LeafWriter(Effects):
         ordered, exact = parted(reductions)
         for reduction in ordered:
             reduction.begin_chunk()
-        if self.frame.split_sums and len(self.frame.inner_axes) == 1:
-            for whole in exact:
-                whole.begin()
+        for whole in exact if self.frame.chunk_parts else ():
+            whole.begin()
 
     def end_chunk(
         self, reductions: Mapping[int, Reduction], scope: Scope, chunk: Name, teams: Name | None
     ) -> None:
         """Its end."""
-        ordered, exact = parted(reductions)
-        parts = self.frame.split_sums and len(self.frame.inner_axes) == 1
+        (ordered, exact), parts = parted(reductions), self.frame.chunk_parts
         part = self.b.div(chunk, CHUNK) if parts else chunk
         for reduction in ordered:
             names = reduction.end_chunk(teams)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from npaccel.backends.emit.builder import Builder, Name, Value
+from npaccel.backends.emit.builder import Builder, Name, Value, Variable
 from npaccel.backends.emit.combine import Combiner
 from npaccel.backends.emit.groups import Group
 from npaccel.backends.layout import LANES
@@ -109,6 +109,13 @@ class Counter:
             self._b.set(value, name, j)
 
 
+def _copy(b: Builder, variables: Sequence[Variable], to: Sequence[Variable]) -> None:
+    for one, other in zip(variables, to, strict=True):
+        for j in range(one.count):
+            at = b.n(j) if one.count > 1 else None
+            b.set(other, b.get(one, at), at)
+
+
 class Exact:
     """A fold that any order leaves the same. `banded`: each lane is a band point of its own.
 
@@ -122,17 +129,15 @@ class Exact:
         self.combiner = Combiner(b, effect)
         self._b, self._banded = b, banded
         self._lanes = [b.variable(dtype, width) for dtype in self.combiner.dtypes]
-        self._kept = [b.lasting(v.dtype, width) for v in self._lanes] if banded else []
+        self._kept = [b.lasting(v.dtype, width) for v in self._lanes] if b.members else []
 
     def resume(self) -> None:
         """In a tile: go on where `pause` left off."""
-        for lanes, kept in zip(self._lanes, self._kept, strict=True):
-            self._b.set(lanes, self._b.get(kept))
+        _copy(self._b, self._kept, self._lanes)
 
     def pause(self) -> None:
-        """In a tile: another vector's turn."""
-        for lanes, kept in zip(self._lanes, self._kept, strict=True):
-            self._b.set(kept, self._b.get(lanes))
+        """In a tile: another member's turn."""
+        _copy(self._b, self._lanes, self._kept)
 
     def begin(self) -> None:
         """A leaf begins, or a part of a split kernel, whose `end` is stored alone."""
@@ -178,6 +183,9 @@ class Ordered:
         self._whole = width if single or not b.machine.wide else LANES
         self._vectors = 1 if single else LANES // self._whole
         self._lanes = [b.variable(d, self._whole, self._vectors) for d in combiner.dtypes]
+        self._kept = (
+            [b.lasting(v.dtype, v.width, v.count) for v in self._lanes] if b.members else []
+        )
         self._blocks = Counter(b, combiner, self._whole, BLOCK_LEVELS, self._vectors)
         lanes = width if banded else 1
         self._chunks = Counter(b, combiner, lanes, CHUNK_LEVELS)
@@ -199,6 +207,14 @@ class Ordered:
                 self._lanes, self.combiner.identity(self._whole), strict=True
             ):
                 self._b.set(variable, name, j)
+
+    def resume(self) -> None:
+        """In a tile: go on in the block that `pause` left."""
+        _copy(self._b, self._kept, self._lanes)
+
+    def pause(self) -> None:
+        """In a tile: another member's turn, within a block."""
+        _copy(self._b, self._lanes, self._kept)
 
     def step(self, value: Value, active: Name | None, index: Name | None, position: Name) -> None:
         """Take in one vector, whose first lane is element `position` of its row."""

@@ -15,17 +15,17 @@ for lanes along the last band axis (vector_band)
         for each leaf:
             for each row r:  for (i = 0; i < n; i++)  x[i][p..p+W) = ...;
 
-or, of a matrix's columns, several vectors of a row at a time (tiles.py). A fold cuts [lo, hi) into
-chunks and blocks (reduce.py), and what they are combined from lies apart where they are shared out
-(`write_finish`). Where a machine has work groups, W is 1 and the items of one take elements next to
-each other (groups.py), share columns (columns.py) or a scan's rows (scanned.py), or have band
-points of their own.
+or several vectors of a matrix's columns, or several rows, by turns (tiles.py). A fold cuts [lo, hi)
+into chunks and blocks (reduce.py), and what they are combined from lies apart where they are shared
+out (`write_finish`). Where a machine has work groups, W is 1 and the items of one take elements
+next to each other (groups.py), share columns (columns.py) or a scan's rows (scanned.py), or have
+band points of their own.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -37,8 +37,8 @@ from npaccel.backends.emit.frame import Frame, has_own_points
 from npaccel.backends.emit.leaves import LeafWriter
 from npaccel.backends.emit.reduce import ROW_LEVELS, Counter, load_partial
 from npaccel.backends.emit.scanned import ScanWriter, is_scanned
-from npaccel.backends.emit.tiles import TileWriter
-from npaccel.backends.emit.widths import is_tiled, kernel_width, leaf_width, tile_vectors
+from npaccel.backends.emit.tiles import tile_writer
+from npaccel.backends.emit.widths import is_tiled, kernel_width, leaf_width, tile_rows
 from npaccel.backends.layout import is_ordered, reductions_of
 from npaccel.ir.nodes import Kernel, Leaf, Reduce, Store
 from npaccel.ir.scalar import Core, topological
@@ -87,8 +87,8 @@ def symbols_of(kernel: Kernel, main: str) -> tuple[str, ...]:
 def write_main(b: Builder, kernel: Kernel) -> None:
     """The function that runs tasks."""
     frame = Frame(b, kernel)
-    if b.machine.vector_bytes > 0 and is_tiled(kernel):
-        _write_columns(frame)
+    if b.machine.vector_bytes > 0 and (is_tiled(kernel) or tile_rows(kernel)):
+        _write_tiles(frame)
     elif b.machine.group_size > 1 and is_tiled(kernel):
         ColumnWriter(frame).write()
     elif b.machine.group_size > 1 and is_scanned(kernel):
@@ -150,24 +150,34 @@ def _write_own_points(frame: Frame) -> None:
         _write_leaves(writer, writer.scope(flat, at), lambda _: 1)
 
 
-def _march(frame: Frame, most: int, write: Callable[[Name, list[Name], Name], None]) -> None:
-    """Go along the last band axis, at most so many points at a time and none beyond its end.
+def _march(
+    frame: Frame,
+    axes: Sequence[int],
+    bounds: tuple[Name, Name],
+    most: int,
+    write: Callable[[Name, list[Name], Name], None],
+) -> None:
+    """Go along the last of `axes`, at most so many points at a time and none beyond its end.
 
-    write : flattened index, coordinates, and how many points
+    bounds : flattened indices. write : flattened index, coordinates, and how many points
     """
-    b, band = frame.b, range(frame.kernel.band_rank)
+    b, (low, high) = frame.b, bounds
+    variables = frame.unravel(axes, low, high)
+    place = b.variable("n", 1)
+    b.set(place, low)
+    with b.while_less(place, high) as flat:
+        at = [b.get(variable) for variable in variables]
+        row_left = b.sub(frame.extents[axes[-1]], at[-1])
+        points = b.minimum(b.minimum(b.sub(high, flat), row_left), most)
+        write(flat, at, points)
+        frame.advance(axes, variables, at, points)
+        b.set(place, b.add(flat, points))
+
+
+def _march_band(frame: Frame, most: int, write: Callable[[Name, list[Name], Name], None]) -> None:
     with frame.tasks() as task:
-        variables = frame.unravel(band, task.band_low, task.band_high)
-        place = b.variable("n", 1)
-        b.set(place, task.band_low)
-        with b.while_less(place, task.band_high) as flat:
-            at = [b.get(variable) for variable in variables]
-            left = b.sub(task.band_high, flat)
-            row_left = b.sub(frame.extents[band[-1]], at[-1])
-            points = b.minimum(b.minimum(left, row_left), most)
-            write(flat, at, points)
-            frame.advance(band, variables, at, points)
-            b.set(place, b.add(flat, points))
+        band = range(frame.kernel.band_rank)
+        _march(frame, band, (task.band_low, task.band_high), most, write)
 
 
 def _write_banded(frame: Frame) -> None:
@@ -193,19 +203,29 @@ def _write_banded(frame: Frame) -> None:
                 lambda: some(b.lanes_below(points, width, fewer=True)),
             )
 
-    _march(frame, width, write)
+    _march_band(frame, width, write)
 
 
-def _write_columns(frame: Frame) -> None:
-    kernel = frame.kernel
-    width = kernel_width(kernel, frame.b.machine)
-    writer = TileWriter(frame, width)
-    reductions = writer.begin()
+def _write_tiles(frame: Frame) -> None:
+    writer, (*outer, _) = tile_writer(frame), frame.inner_axes
 
-    def write(flat: Name, at: list[Name], columns: Name) -> None:
-        writer.tile(writer.scope(flat, at), columns, reductions)
+    def write(flat: Name, at: list[Name], points: Name) -> None:
+        writer.tile(writer.scope(flat, at), points)
 
-    _march(frame, width * tile_vectors(kernel, width), write)
+    if not outer:
+        _march_band(frame, writer.points, write)
+        return
+    with (
+        frame.tasks() as task,
+        frame.points(range(frame.kernel.band_rank), task.band_low, task.band_high) as (flat, at),
+    ):
+        point = writer.scope(flat, at)
+
+        def write_rows(row: Name, places: list[Name], rows: Name) -> None:
+            pointers = frame.move(point.pointers, outer, places)
+            writer.tile(replace(point, at=[*at, *places], pointers=pointers, row=row), rows)
+
+        _march(frame, outer, (task.low, task.high), writer.points, write_rows)
 
 
 # ---------------------------------------------------------------------------------------- finish

@@ -12,6 +12,7 @@ from npaccel.backends.emit.widths import (
     is_tiled,
     kernel_width,
     node_count,
+    tile_rows,
     tile_vectors,
 )
 from npaccel.backends.layout import reductions_of
@@ -40,6 +41,10 @@ def tasks_of(
         width = ROWS
     elif is_tiled(kernel) and machine.vector_bytes > 0:
         tile = width * tile_vectors(kernel, width)
+        scratch = (state_bytes(b, kernel),)
+    elif tile_rows(kernel) and machine.vector_bytes > 0:
+        tile = tile_rows(kernel)
+        width = tile if kernel.inner_rank == 1 else 0
         scratch = (state_bytes(b, kernel),)
     return Tasks(
         kernel.band_rank,

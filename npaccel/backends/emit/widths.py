@@ -20,6 +20,7 @@ __all__ = [
     "leaf_width",
     "node_count",
     "register_lanes",
+    "tile_rows",
     "tile_vectors",
 ]
 
@@ -33,6 +34,8 @@ WIDEST_APART = 16
 # less of the second-level cache to the next block's rows.
 TILE_BYTES = 4096
 LINE_BYTES = 64  # of a cache
+# Rows that go along together: what each keeps takes 3 KiB as a rule.
+MOST_ROWS = 16
 _SHARED = (Core.CONST, Core.SCALAR)  # by all vectors of an iteration
 _ROWS, _ARRAY, _BAND = range(3)  # of Machine.in_flight
 _INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
@@ -162,6 +165,20 @@ def is_tiled(kernel: Kernel) -> bool:
         and not scans(leaf.all_roots)
         and any(isinstance(effect, Reduce) for effect in leaf.effects)
     )
+
+
+def tile_rows(kernel: Kernel) -> int:
+    """How many rows of a kernel that is one loop of folds go along together, 0: it is no such one.
+
+    Those that share lines of an array that lies across them.
+    """
+    leaf, *rows = kernel.leaves
+    sizes = [item_size(array.dtype) for array in kernel.arrays if array.lies_across]
+    alone = not leaf.row and all(row.row for row in rows) and not kernel.scratch
+    parts = kernel.inner_rank == 1 or kernel.split
+    if not (sizes and alone and parts and reductions_of(kernel)) or kernel.vector_band:
+        return 0
+    return 0 if scans(leaf.all_roots) else min(MOST_ROWS, LINE_BYTES // min(sizes))
 
 
 def bytes_across(kernel: Kernel) -> int:

@@ -179,7 +179,7 @@ class Printer(LlvmMemory):
     def _place(self, variable: Variable, at: Name | None) -> str:
         text, spread = variable.text, 1
         if variable.offset is not None:
-            text, spread = self._places[variable.text], max(1, self._vectors)
+            text, spread = self._places[variable.text], max(1, self.members)
         if at is None:
             return text
         kind, at = llvm_type(variable.dtype, variable.width), self.mul(at, spread)
@@ -194,10 +194,10 @@ class Printer(LlvmMemory):
         bits = {"b1": 1, "n": 64}.get(variable.dtype) or 8 * item_size(variable.dtype)
         return -(-bits * variable.width // 8)
 
-    def enter(self, vector: Name) -> None:
+    def enter(self, member: Name) -> None:
         self._places = {
             v.text: self.offset(
-                self.offset(self.scratch, v.offset or 0), self.mul(vector, self.stored_bytes(v))
+                self.offset(self.scratch, v.offset or 0), self.mul(member, self.stored_bytes(v))
             )
             for v in self._lasting
         }

@@ -36,7 +36,7 @@ static void cut_inner(const npa_tasks *t, const int64_t *extents, int rank, int6
     int64_t all = npa_multiplied(extents, t->band_rank, rank), last = extents[rank - 1];
     bool rows = rank - t->band_rank > 1;
     int64_t each = rows ? larger(1, last) : 1;
-    int64_t granule = rows ? 1 : t->reductions ? t->chunk : larger(64, t->group);
+    int64_t granule = rows ? larger(1, t->tile) : t->reductions ? t->chunk : larger(64, t->group);
     cut->inner = rows ? npa_multiplied(extents, t->band_rank, rank - 1) : last;
     cut->inner_step = larger(1, elements / each / granule) * granule;
     cut->band_step = band_step(t, elements, cut->inner_step >= cut->inner ? all : elements,
