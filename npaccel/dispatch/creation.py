@@ -130,8 +130,10 @@ def array(
     """A recorded copy of an array, that array itself, or one whose rows a list has."""
     if type(object) in (list, tuple):
         return _rows(object, dtype, (copy, order, subok, ndmin, ndmax, like))
-    if not is_array(object) or like is not None or ndmin > object.ndim or ndmax:
+    if not is_array(object) or like is not None or ndmax:
         raise NotRecorded
+    if ndmin > object.ndim:
+        return _with_axes(object, dtype, copy, order, subok, ndmin)
     mode = _copy_mode(copy)
     new = object.dtype if dtype is None else asked_dtype(dtype)
     if new == object.dtype and new is not object.dtype:
@@ -142,6 +144,14 @@ def array(
     if mode is Copy.NEVER:
         raise NotRecorded  # NumPy's error
     return copied_in_order(object, new, order)
+
+
+def _with_axes(a: Array, dtype: Any, copy: Any, order: str | None, subok: bool, ndmin: int) -> Any:
+    """One axis as the last of several; where there are more, NumPy's strides are others."""
+    if a.ndim != 1 or type(ndmin) is not int or ndmin > MAX_DIMENSIONS or not a.size:
+        raise NotRecorded
+    row = array(a, dtype, copy=copy, order=order, subok=subok)
+    return row.reshape((1,) * (ndmin - 1) + row.shape)
 
 
 # Where the other arguments of `array` are these, or their equals, lists are only put together.

@@ -61,8 +61,17 @@ COMPOSITES = named(
     """
 )
 
-# The same for the core, which runs them; the value: in blocks only.
-COMPOSED: dict[Function, bool] = dict.fromkeys(COMPOSITES, False)
+# The same where what it calls to convert arrays knows ours, too: in blocks.
+_CONVERTING = named(
+    """apply_over_axes block corrcoef cov cross delete diag ediff1d i0 insert kron nancumprod
+    nancumsum nanstd nanvar piecewise real_if_close resize unwrap vander"""
+)
+
+# All of these for the core, which runs them; the value: in blocks only.
+COMPOSED: dict[Function, bool] = {
+    **dict.fromkeys(_CONVERTING, True),
+    **dict.fromkeys(COMPOSITES, False),
+}
 _native.composites(COMPOSED)
 
 # Those of them that only make a view of one array, also of an empty one.

@@ -18,7 +18,7 @@ that share such lines goes along together:
     for (p = band_lo; p < band_hi; p += tile, or less)
         for each chunk:
             for each block of 512 elements:
-                for each 64 of them:
+                for each 128 of them:
                     for each row r of the tile:  for (i of these)  lanes[r] += x[r][i] * y[i][r]
                 for each row r:  push lanes[r] on the counter of r
             for each row r:  what a chunk's end asks for
@@ -46,7 +46,9 @@ from npaccel.ir.scalar import item_size
 
 __all__ = ["TileWriter", "state_bytes", "tile_writer"]
 
-TURN = 64  # elements, of any size whole lines of the cache
+# Elements of a row's turn. 32 to 512 are alike, but where rows lie a power of two apart: there the
+# lines of 512 are too many for the sets of the cache that they fall in.
+TURN = 128
 
 
 def tile_writer(frame: Frame) -> TileWriter:

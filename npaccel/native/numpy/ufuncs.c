@@ -149,18 +149,34 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     return run_ufunc(self, args, nargs, names, reason);
 }
 
-/* Whether the call says out=..., "an array, also where it would be a scalar". NumPy does not pass
- * that on to __array_ufunc__, so an operand of ours would hide it. */
-static bool wants_array(PyObject *const *args, Py_ssize_t n, PyObject *names)
+/* The keyword `name` among those of a call, -1: it is not there. */
+static Py_ssize_t keyword(PyObject *names, const char *name)
 {
-    bool found = false, any = false;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
-        found |= args[n + k] == Py_Ellipsis;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), name) == 0) {
+            return k;
+        }
     }
-    for (Py_ssize_t k = 0; found && k < n; k++) {
-        any |= ours(args[k]);
+    return -1;
+}
+
+/* Where the call says out=..., "an array, also where it would be a scalar"; -1: nowhere. */
+static Py_ssize_t ellipsis_at(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t k = keyword(names, "out");
+    return k >= 0 && args[n + k] == Py_Ellipsis ? k : -1;
+}
+
+/* Whether the result is an array anyway, so that it says nothing; where= without out= warns. */
+static bool is_array_anyway(const PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names)
+{
+    bool found = false;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        found |= (plain(args[k]) || ours(args[k])) && PyArray_NDIM((PyArrayObject *)args[k]) > 0;
     }
-    return any;
+    return found && n == u->nin && !u->core_enabled && keyword(names, "where") < 0 &&
+           PyArray_GetNDArrayCFeatureVersion() >= NPY_2_3_API_VERSION; /* which knows it */
 }
 
 /* An array that is written, where that is not ours. */
@@ -285,7 +301,34 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     return true;
 }
 
-static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
+static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
+                                  PyObject *names, npa_exactness exact);
+
+/* The call without its keyword `at`. */
+static PyObject *without_ellipsis(PyObject *self, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names, Py_ssize_t at, npa_exactness exact)
+{
+    PyObject *given[NPA_NESTED], *fewer = NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(names), all = n;
+    if (n + count > NPA_NESTED) {
+        return npa_numpys_ufunc_call(self, args, (size_t)n, names);
+    }
+    if (count > 1 && (fewer = PyTuple_New(count - 1)) == NULL) {
+        return NULL;
+    }
+    memcpy(given, args, sizeof *args * (size_t)n);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        if (k != at) {
+            PyTuple_SET_ITEM(fewer, all - n, Py_NewRef(PyTuple_GET_ITEM(names, k)));
+            given[all++] = args[n + k];
+        }
+    }
+    PyObject *result = redirected_ufunc(self, given, (size_t)n, fewer, exact);
+    Py_XDECREF(fewer);
+    return result;
+}
+
+static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                                          PyObject *names, npa_exactness exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
@@ -295,7 +338,11 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
             return result;
         }
     }
-    if (names != NULL && wants_array(args, n, names)) {
+    Py_ssize_t at = ellipsis_at(args, n, names);
+    if (at >= 0 && is_array_anyway((PyUFuncObject *)self, args, n, names)) {
+        return without_ellipsis(self, args, n, names, at, exact);
+    }
+    if (at >= 0) { /* NumPy does not pass it on to __array_ufunc__ */
         return run_on_views(self, args, n, names, exact);
     }
     bool mine = false;
