@@ -52,7 +52,7 @@ def named(names: str) -> frozenset[Function]:
 COMPOSITES = named(
     """all allclose amax amin angle any append argmax argmin argwhere around array_split astype
     atleast_1d atleast_2d atleast_3d average clip column_stack cumprod cumsum
-    cumulative_prod cumulative_sum diagonal diff dsplit dstack expand_dims fix
+    cumulative_prod cumulative_sum diagonal diff dsplit dstack expand_dims fill_diagonal fix
     flatnonzero flip fliplr flipud full_like gradient hsplit hstack imag interp isclose
     iscomplex isneginf isposinf isreal matrix_transpose max mean meshgrid min moveaxis
     nonzero ones_like outer permute_dims polyval prod ptp ravel real reshape roll

@@ -15,8 +15,20 @@ from .at_once import same
 Array = np.ndarray[Any, Any]
 Call = Callable[[Array], Any]
 
-# Of whole numbers in rows of three.
+# Calls with whole numbers in rows of three.
+
+
+def filled(t: Array, value: Any, **named: Any) -> Array:
+    t = t.copy()
+    np.fill_diagonal(t, value, **named)
+    return t
+
+
 EXACT: dict[str, Call] = {
+    "fill_diagonal": lambda t: filled(t, 7),
+    "fill_diagonal by turns": lambda t: filled(t, [1, 2], wrap=True),
+    "fill_diagonal of a line": lambda t: filled(t[0], 1),
+    "fill_diagonal of the transposed": lambda t: filled(t.T, 2.5),
     "cross": lambda t: np.cross(t, t[::-1]),
     "cross, axes": lambda t: np.cross(t.T, t, axisa=0, axisc=0),
     "cross, one vector": lambda t: np.cross(t, np.array([1, 2, 3])),
@@ -68,7 +80,7 @@ ROUNDED: dict[str, Call] = {
     "nanstd": lambda t: np.nanstd(np.where(t > 5, np.nan, t), axis=0),
 }
 WAITING = (
-    "cross", "linalg.cross", "kron", "vander", "block", "resize", "diag",
+    "cross", "fill_diagonal", "linalg.cross", "kron", "vander", "block", "resize", "diag",
     "column_stack", "an array of them", "of two results",
 )  # fmt: skip
 
