@@ -60,24 +60,25 @@ static PyObject *contents_list(const npa_contents *c)
     return list;
 }
 
-/* Of the run at hand: per request and output what NumPy's loop made, without gaps, in C order. */
-static struct { int request, output; char *bytes; size_t size; } *logged;
-static int nlogged, logged_cap;
-static bool logging;
+/* That of the run at hand, which has the lock. */
+static npa_log *log_here;
+
+void npa_log_begin(npa_log *log)
+{
+    log_here = log;
+}
 
 void npa_log_end(void)
 {
-    for (int i = 0; i < nlogged; i++) {
-        free(logged[i].bytes);
-    }
-    nlogged = 0;
-    logging = false;
+    log_here = NULL;
 }
 
-void npa_log_begin(bool wanted)
+void npa_log_drop(npa_log *log)
 {
-    npa_log_end();
-    logging = wanted;
+    for (int i = 0; i < log->n; i++) {
+        free(log->of[i].bytes);
+    }
+    free(log->of);
 }
 
 /* Where the copy ends. */
@@ -94,7 +95,7 @@ static char *copy_dense(char *to, const char *from, int ndim, const int64_t *sha
     return to;
 }
 
-static void log_output(npa_queue *q, npa_request *r, int request, int output)
+static void log_output(npa_log *log, npa_queue *q, npa_request *r, int request, int output)
 {
     npa_operand *o = npa_operand_at(r, r->nin + output);
     char *base = npa_buffer_address(q->buffers[o->buffer]);
@@ -112,36 +113,37 @@ static void log_output(npa_queue *q, npa_request *r, int request, int output)
     if (bytes != NULL && size > 0) {
         copy_dense(bytes, base + o->offset, ndim, shape, strides, item);
     }
-    logged[nlogged].request = request, logged[nlogged].output = output;
-    logged[nlogged].bytes = bytes, logged[nlogged++].size = size;
+    log->of[log->n].request = request, log->of[log->n].output = output;
+    log->of[log->n].bytes = bytes, log->of[log->n++].size = size;
 }
 
 void npa_log_request(npa_queue *q, int request)
 {
     npa_request *r = (npa_request *)(q->arena + q->at[request]);
-    if (!logging || npa_guard_evaluates()) {
+    npa_log *log = log_here;
+    if (log == NULL || npa_guard_evaluates()) {
         return;
     }
-    if (nlogged + r->nout > logged_cap) {
-        int cap = 2 * logged_cap + 64;
-        void *grown = realloc(logged, sizeof *logged * (size_t)cap);
+    if (log->n + r->nout > log->cap) {
+        int cap = 2 * log->cap + 64;
+        void *grown = realloc(log->of, sizeof *log->of * (size_t)cap);
         if (grown == NULL) {
             return; /* then NumPy computes it once more */
         }
-        logged = grown, logged_cap = cap;
+        log->of = grown, log->cap = cap;
     }
     for (int output = 0; output < r->nout; output++) {
-        log_output(q, r, request, output);
+        log_output(log, q, r, request, output);
     }
 }
 
 /* {(request, output): bytes}. One that ran twice is there as it was at last. */
-static PyObject *logged_dict(void)
+static PyObject *logged_dict(const npa_log *log)
 {
     PyObject *dict = PyDict_New();
-    for (int i = 0; dict != NULL && i < nlogged; i++) {
-        PyObject *key = Py_BuildValue("(ii)", logged[i].request, logged[i].output);
-        PyObject *value = key != NULL ? bytes_or_none(logged[i].bytes, logged[i].size) : NULL;
+    for (int i = 0; dict != NULL && i < log->n; i++) {
+        PyObject *key = Py_BuildValue("(ii)", log->of[i].request, log->of[i].output);
+        PyObject *value = key != NULL ? bytes_or_none(log->of[i].bytes, log->of[i].size) : NULL;
         if (value == NULL || PyDict_SetItem(dict, key, value) < 0) {
             Py_CLEAR(dict);
         }
@@ -150,12 +152,13 @@ static PyObject *logged_dict(void)
     return dict;
 }
 
-int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after)
+int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after,
+                  const npa_log *log)
 {
     PyObject *type, *error, *trace;
     npa_issue_warnings(); /* those that are errors are the run's, and raised after the comparison */
     PyErr_Fetch(&type, &error, &trace);
-    PyObject *lists[2] = {contents_list(before), contents_list(after)}, *loops = logged_dict();
+    PyObject *lists[2] = {contents_list(before), contents_list(after)}, *loops = logged_dict(log);
     PyObject *verdict = !lists[0] || !lists[1] || !loops ? NULL
         : npa_without_us(PyObject_CallMethod(npa_hook_plan, "check", "OOOO", pending, lists[0],
                                              lists[1], loops));

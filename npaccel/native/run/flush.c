@@ -97,6 +97,7 @@ typedef struct {
     uint64_t seen;               /* the queue's generation when this was chosen */
     bool rounds, check, interrupted;
     npa_contents before, after;  /* for check mode */
+    npa_log log;
 } stage;
 
 /* What the queue needs before it can be looked at. 0, or -1 with an exception. */
@@ -184,7 +185,7 @@ static int run_stage(stage *s)
     requests = compared                ? npa_to_compare(round)
                : round > 0 && compiled ? round
                                        : npa_to_run_uncompiled(requests, round);
-    npa_log_begin(s->check);
+    npa_log_begin(s->check ? &s->log : NULL);
     bool alone = npa_alone();
     bool watched = !npa_program_brief(program) && npa_interrupts_begin();
     PyThreadState *mine = PyEval_SaveThread();
@@ -203,6 +204,7 @@ static int run_stage(stage *s)
         status = npa_finish_run();
         npa_note_ran(requests, round, compiled, s->seen, s->rounds);
     }
+    npa_log_end();
     npa_unlock();
     PyEval_RestoreThread(mine);
     if (watched) {
@@ -218,10 +220,9 @@ static int run_stage(stage *s)
 static int end_stage(stage *s, int status)
 {
     if (s->check && status == 0) {
-        status = npa_check_run(s->pending, &s->before, &s->after) < 0 ? 1 : 0;
+        status = npa_check_run(s->pending, &s->before, &s->after, &s->log) < 0 ? 1 : 0;
     }
-    npa_contents_drop(&s->before), npa_contents_drop(&s->after);
-    npa_log_end();
+    npa_contents_drop(&s->before), npa_contents_drop(&s->after), npa_log_drop(&s->log);
     Py_XDECREF(s->pending);
     npa_drop_garbage();
     if (status < 0 && !PyErr_Occurred()) {

@@ -351,13 +351,20 @@ typedef struct {
 } npa_contents;
 void npa_contents_copy(npa_contents *c, bool after);
 void npa_contents_drop(npa_contents *c);
-/* Between begin and end of a run that is `wanted`: what a request made that NumPy's loop has
- * run. */
-void npa_log_begin(bool wanted);
+/* What the requests of one run made that NumPy's loops have run: each output without gaps, in C
+ * order. */
+typedef struct {
+    int n, cap;
+    struct { int request, output; char *bytes; size_t size; } *of;
+} npa_log;
+/* With the lock, around a run; of a run that has no log nothing is noted. */
+void npa_log_begin(npa_log *log);
 void npa_log_request(npa_queue *q, int request);
 void npa_log_end(void);
+void npa_log_drop(npa_log *log);
 /* Without the lock: 0 or -1. Of the buffers as they were before the run, and after it. */
-int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after);
+int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after,
+                  const npa_log *log);
 
 /* ------------------------------------------------------------------------------------ profile.c */
 

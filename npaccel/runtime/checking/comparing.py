@@ -57,7 +57,7 @@ class Comparing:
 
     def _begin(self) -> None:
         self._thread: threading.Thread | None = None
-        self._over = threading.Event()
+        self._turn = threading.Lock()  # held while a run is compared beside the program
         self._found: list[Failure] = []
         _native.check_busy(False)
 
@@ -81,35 +81,40 @@ class Comparing:
         ------
         CheckError : by the setting `check_action`, of this run or of one before.
         """
-        self.compared += 1
         run = partial(self._compare, pending, before, after, looped, code, backend)
         if self._config.check != "beside":
+            self.compared += 1
             self._act(run())
             return
         if code is not None:  # what starts threads can't be imported once the program is over
             importlib.import_module("npaccel.backends.launch")
+        turn = self._turn
+        if not turn.acquire(blocking=False):
+            return  # the runs of two threads were due before either was compared
+        self.compared += 1
         _native.check_busy(True)
-        over = threading.Event()
-        thread = threading.Thread(target=self._beside, args=(run, over), name="npaccel check")
-        self._thread, self._over = thread, over
+        thread = threading.Thread(target=self._beside, args=(run, turn), name="npaccel check")
+        self._thread = thread
         try:
             thread.start()
         except RuntimeError:  # there can be no more threads
             self._thread = None
-            self._beside(run, over)
+            self._beside(run, turn)
 
-    def _beside(self, run: Run, over: threading.Event) -> None:
+    def _beside(self, run: Run, turn: threading.Lock) -> None:
         try:
-            _native.call_numpy(lambda: self._found.extend(run()))
+            found = _native.call_numpy(run)
+            self._found.extend(found)  # who settles may have taken the list that was there before
         finally:
             _native.check_busy(False)
-            over.set()
+            turn.release()
 
     def settle(self) -> None:
         """Wait for what is compared beside the program, and act on what was found."""
-        thread, over = self._thread, self._over
+        thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            over.wait()  # another thread of the program may be about to start it
+            with self._turn:  # another thread of the program may be about to start it
+                pass
             thread.join()
             if self._thread is thread:
                 self._thread = None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import npaccel
+from npaccel import _native
 from npaccel.errors import CheckError
 from npaccel.ir import parse
 from npaccel.ir.nodes import Fold
@@ -305,6 +308,79 @@ def test_runs_are_left_out_while_one_is_compared(setting, monkeypatch) -> None:
     npaccel.evaluate()
     npaccel.evaluate(a + 9)
     assert npaccel.stats()["checked_runs"] == 2
+
+
+def test_a_run_is_compared_with_what_it_made_and_not_another_thread(setting, monkeypatch) -> None:
+    """The other one's is between its run and its comparison, while this one's comparison begins."""
+    setting("backend", "numpy")  # so NumPy's loops make all
+    reached, goes_on, compare = threading.Event(), threading.Event(), Checker.compare
+    a, other = npaccel.asarray(np.arange(float(N))), npaccel.asarray(np.arange(2.0 * N))
+    began: list[threading.Thread] = []
+
+    def waits(self, state, contents, looped):
+        if began and threading.current_thread() is began[0]:
+            reached.set()
+            goes_on.wait(60)
+        yield from compare(self, state, contents, looped)
+
+    def show(*_) -> None:
+        began.append(threading.Thread(target=lambda: npaccel.evaluate(other - 1.0)))
+        began[0].start()
+        reached.wait(60)
+
+    monkeypatch.setattr(Checker, "compare", waits)
+    npaccel.stats(reset=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        y = npaccel.evaluate(1.0 / a)
+    goes_on.set()
+    began[0].join()
+    assert y[2] == 0.5 and npaccel.stats()["checked_runs"] == 2
+
+
+def test_threads_that_write_parts_of_an_array_are_compared_each_with_its_own(setting) -> None:
+    setting("check", "beside")
+    setting("tiering", "off")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            for _ in range(50):
+                h = npaccel.asarray(np.zeros((5, N), order="F")) * 0.5
+
+                def put(k: int, h=h) -> None:
+                    h[k::3] = k
+                    npaccel.evaluate()
+
+                list(pool.map(put, range(3)))
+                assert np.array_equal(h[:, 7], [0, 1, 2, 0, 1])
+    finally:
+        sys.setswitchinterval(interval)
+    npaccel.evaluate()
+
+
+def test_two_runs_that_were_due_at_once(setting, monkeypatch) -> None:
+    """One is compared."""
+    setting("check", "beside")
+    goes_on, compare, times = threading.Event(), Checker.compare, []
+
+    def waits(self, state, contents, looped):
+        times.append(state)
+        goes_on.wait(60)
+        yield from compare(self, state, contents, looped)
+
+    monkeypatch.setattr(Checker, "compare", waits)
+    npaccel.stats(reset=True)
+    a = npaccel.asarray(_source())
+    (a + 1)[0, 0].item()
+    _native.check_busy(False)  # as it was when the other became due, and looked for what to wait for
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.comparing, "settle", lambda: None)
+        (a + 2)[0, 0].item()
+    goes_on.set()
+    npaccel.evaluate()
+    assert len(times) == 1 and npaccel.stats()["checked_runs"] == 1
 
 
 def test_another_thread_waits_for_what_is_about_to_be_compared(setting, monkeypatch) -> None:
