@@ -33,7 +33,10 @@ class _Later(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # of who goes through all modules there are
             raise AttributeError(f"{self.__name__} has no {name} before it is loaded")
-        return getattr(sys.modules.get(self.__name__) or import_module(self.__name__), name)
+        module = sys.modules.get(self.__name__)
+        if module is None or getattr(module.__spec__, "_initializing", False):
+            module = import_module(self.__name__)  # which waits for another thread that is at it
+        return getattr(module, name)
 
 
 def later(name: str) -> ModuleType:
