@@ -258,8 +258,9 @@ static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t 
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
     PyObject *made[NPA_NESTED], *result = NULL;
     for (; k < all && k < NPA_NESTED; k++) {
-        bool view = ours(args[k]) && npa_touch((PyArrayObject *)args[k], false) == 0;
-        made[k] = view ? npa_exact_view((PyArrayObject *)args[k]) : Py_NewRef(args[k]);
+        PyArrayObject *a = ours(args[k]) ? (PyArrayObject *)args[k] : NULL;
+        bool shown = a == NULL || npa_touch(a, false) == 0;
+        made[k] = !shown ? NULL : a != NULL ? npa_exact_view(a) : Py_NewRef(args[k]);
         if (made[k] == NULL) {
             break;
         }
