@@ -63,6 +63,21 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("name", ["sum", "any"])
+def test_where_the_array_repeats_the_mask_of_a_fold_orders_its_axes(
+    name: str, uncompiled: None
+) -> None:
+    fold, shape = FOLDS[name], (40, 6, 30, 20)
+    for repeated in range(4):
+        x = np.broadcast_to(np.ones([1 if k == repeated else n for k, n in enumerate(shape)]), shape)
+        for order in itertools.permutations(range(4)):
+            mask = np.ones([shape[k] for k in order], bool).transpose(np.argsort(order))
+            for axis in (0, 1, (1, 3), -1):
+                with npaccel.accelerate():
+                    found = fold(x, axis=axis, where=mask)
+                assert found.strides == fold(x, axis=axis, where=mask).strides, (order, axis)
+
+
 @pytest.mark.filterwarnings("ignore:'where' used without 'out'")
 @pytest.mark.parametrize("name", CALLS)
 def test_axes_of_one_element_lie_as_numpys(name: str) -> None:

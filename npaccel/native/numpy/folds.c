@@ -106,7 +106,7 @@ static int asked_kinds(int state)
 static PyArrayObject *new_folded(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
 {
     npy_intp kept[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
-    int nkept = npa_reduced_shape(rule, a, axes, keepdims, kept, strides);
+    int nkept = npa_reduced_shape(rule, a, NULL, axes, keepdims, kept, strides);
     Py_INCREF(rule->result[0]);
     return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, rule->result[0], nkept, kept,
                                                  strides, NULL, 0, NULL);

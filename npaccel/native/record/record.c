@@ -391,10 +391,10 @@ int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result)
                         : PyErr_Occurred() ? -1 : 0;
 }
 
-int npa_reduced_shape(const npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
-                      npy_intp *kept, npy_intp *strides)
+int npa_reduced_shape(const npa_rule *rule, PyArrayObject *in, PyArrayObject *mask, uint32_t axes,
+                      bool keepdims, npy_intp *kept, npy_intp *strides)
 {
-    int64_t order[1][NPA_MAX_DIMS];
+    int64_t order[2][NPA_MAX_DIMS];
     npy_intp shape[NPA_MAX_DIMS], all[NPA_MAX_DIMS];
     int ndim = PyArray_NDIM(in), nkept = 0;
     for (int i = 0; i < ndim; i++) {
@@ -402,9 +402,10 @@ int npa_reduced_shape(const npa_rule *rule, PyArrayObject *in, uint32_t axes, bo
             return -1;
         }
         order[0][i] = PyArray_DIM(in, i) == 1 ? 0 : PyArray_STRIDE(in, i);
+        order[1][i] = mask != NULL ? npa_stride_along(mask, ndim, PyArray_DIMS(in), i) : 0;
         shape[i] = axes >> i & 1 ? 1 : PyArray_DIM(in, i);
     }
-    output_strides('K', ndim, shape, order, 1, PyDataType_ELSIZE(rule->result[0]), all);
+    output_strides('K', ndim, shape, order, 2, PyDataType_ELSIZE(rule->result[0]), all);
     for (int i = 0; i < ndim; i++) {
         if (keepdims || !(axes >> i & 1)) {
             kept[nkept] = shape[i], strides[nkept++] = all[i];
@@ -449,13 +450,14 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
     if (d.errstate < -1) {
         return -1;
     }
+    memcpy(d.shape, PyArray_DIMS(in), sizeof *kept * (size_t)d.ndim);
     if (!npa_array_known(in) || d.ndim == 0 || d.errstate < 0 ||
+        (mask != NULL && !is_mask_for(&d, mask)) ||
         (out == NULL && mask == NULL && !rule->ordered && npa_contention_passes(&in, 1))) {
         return 0;
     }
-    int nkept = npa_reduced_shape(rule, in, axes, keepdims, kept, strides);
-    memcpy(d.shape, PyArray_DIMS(in), sizeof *kept * (size_t)d.ndim);
-    if (nkept < 0 || (mask != NULL && !is_mask_for(&d, mask))) {
+    int nkept = npa_reduced_shape(rule, in, mask, axes, keepdims, kept, strides);
+    if (nkept < 0) {
         return 0;
     }
     int status = initial != NULL ? take_initial(&d, initial) : 1;

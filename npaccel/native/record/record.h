@@ -28,10 +28,10 @@ bool npa_wants(const npa_value *values, int n);
 int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayObject *mask,
                    char order, uint32_t axes, PyObject **results);
 int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result);
-/* Shape and strides of a new result, whose axes lie in the input's order, as NumPy's iterator has
- * it. How many axes; -1: no elements. */
-int npa_reduced_shape(const npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
-                      npy_intp *kept, npy_intp *strides);
+/* Shape and strides of a new result, whose axes lie in the order of the input, and of a mask where
+ * that has a say, as NumPy's iterator has it. How many axes; -1: no elements. */
+int npa_reduced_shape(const npa_rule *rule, PyArrayObject *in, PyArrayObject *mask, uint32_t axes,
+                      bool keepdims, npy_intp *kept, npy_intp *strides);
 int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
                       PyArrayObject *out, PyArrayObject *mask, PyObject *initial,
                       PyObject **result);
