@@ -291,6 +291,8 @@ def get(array: Array, key: Any) -> Any:
     order = _order(gather, indices)
     if len(indices) == 1:
         (axis,) = axes
+        if len(parts) == 1 and indices[0].dtype == np.intp and indices[0].flags.fnc:
+            order.sort(reverse=True)  # NumPy asks no iterator, also where axes have one element
         _has_negative(indices[0], source.shape[axis])
         return gather.record(indices[0], source.shape[axis], _step(source, axis), order)
     return _pick_together(gather, axes, indices, order)

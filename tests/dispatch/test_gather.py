@@ -257,6 +257,18 @@ def test_memory_order_is_that_of_the_indices(name: str, axes: Any) -> None:
     check(lambda x: (x + x)[TURNED[name](index)], lambda: (np.arange(35.0).reshape(5, 7),))
 
 
+@pytest.mark.parametrize("dtype", [np.intp, "i4"])
+@pytest.mark.parametrize("axes", ORDERS)
+def test_an_axis_of_one_element_lies_as_numpys_where_an_index_picks_of_a_vector(
+    axes: Any, dtype: Any
+) -> None:
+    index, vector = (np.arange(8) % 3).astype(dtype).reshape(4, 1, 2), np.arange(35.0)
+    index = index.transpose(axes)
+    with npaccel.accelerate(min_size=0):
+        picked = vector[index]
+    assert picked.strides == vector[index].strides
+
+
 def test_indices_in_fortran_order_give_memory_of_its_own() -> None:
     index = np.asfortranarray(TABLE)
     with npaccel.accelerate(min_size=0):
