@@ -253,6 +253,7 @@ UNLIKE = {
     "not of another type": lambda a, b: (a * 2) + b.astype("f8"),
     "not of integers": lambda a, b: (a * 2) / (b + 1),
     "of floats": lambda a, b: (a * 2.0) / (b + 1),
+    "of halves": lambda a, b: (np.ones((400, 400), "f2", "F") * 2) + np.ones((400, 400), "f2"),
     "not what is named": lambda a, b: [t := a * 2, t + b, t][1:],
     "not where both lie alike": lambda a, b: (b * 2) + b,
     "not of truth values": lambda a, b: ((a > 9) | (a > 8)) // ((b > 9) | (b > 8) | True),

@@ -61,7 +61,7 @@ static bool is_temporary_for(PyObject *a, PyArrayObject *b)
     PyArrayObject *over = (PyArrayObject *)a;
     enum { FLAGS = NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE };
     return Py_REFCNT(a) == 1 && Py_IS_TYPE(a, npa_array_type) &&
-           PyArray_TYPE(over) <= NPY_CLONGDOUBLE && (PyArray_FLAGS(over) & FLAGS) == FLAGS &&
+           PyArray_ISNUMBER(over) && (PyArray_FLAGS(over) & FLAGS) == FLAGS &&
            PyArray_NBYTES(over) >= LEAST_BYTES &&
            PyArray_CanCastSafely(PyArray_TYPE(b), PyArray_TYPE(over));
 }
