@@ -20,7 +20,7 @@ from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.errors import BackendUnavailable, CompileError
-from npaccel.ir.nodes import Kernel, KernelStep, Plan, Request, Trace, View
+from npaccel.ir.nodes import Kernel, KernelStep, Kind, Plan, Request, Trace, View
 from npaccel.ir.passes import plan
 from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.ir.scalar import item_size
@@ -239,7 +239,7 @@ def _compare_request(
     """Compare with NumPy on the inputs in `state.memory`, where then lies what was made."""
     memory = state.memory
     inputs = _inputs(request, memory, looped=looped) if is_rounded(request) else None
-    reporter.undefined.follow(request, _where(request, memory))
+    reporter.undefined.follow(request, _where(request, memory), _unsure(request, memory))
     run_request(request, memory)
     for output, found in enumerate(made):
         view, shape = kept(request, request.outputs[output])
@@ -269,6 +269,25 @@ def _inputs(request: Request, memory: Memory, *, looped: bool) -> Inputs:
     loop = request.loop[len(request.loop) - len(request.outputs) :]
     cast = loop != tuple(view.dtype for view in request.outputs)
     return Inputs(operands, where, _in_loop(request, memory) if cast else [], looped)
+
+
+def _unsure(request: Request, memory: Memory) -> Array | None:
+    """Where floats are cast to `uint32` that are beyond it: NumPy's loop has other answers for
+    vectors than for the elements that are left."""
+    is_copy, first = request.op == "copy", request.inputs[0]
+    loop = request.loop[:1] if is_copy else request.loop[len(request.loop) - len(request.outputs) :]
+    pairs = zip(loop, request.outputs, strict=True)
+    casts = [dtype[0] == "f" and view.dtype == "u4" for dtype, view in pairs]
+    if request.kind is not Kind.MAP or not any(casts) or (is_copy and not isinstance(first, View)):
+        return None
+    if isinstance(first, View) and is_copy:
+        values = [show(first, request.shape, memory[first.buffer])]
+    else:
+        values = _in_loop(request, memory)
+    found = np.zeros(request.shape, bool)
+    for value, cast in zip(values, casts, strict=True):
+        found |= cast & ~((value >= -(2.0**31)) & (value < 2.0**32))
+    return found if found.any() else None
 
 
 def _where(request: Request, memory: Memory) -> Array | None:

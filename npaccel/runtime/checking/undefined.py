@@ -1,5 +1,5 @@
 """Which elements hold anything: nobody has written them since they became memory of an array
-(`np.empty`), or they come of such elements.
+(`np.empty`), NumPy itself has two answers for them, or they come of such elements.
 
 Kernels find there whatever memory holds, and store what they like where a mask leaves elements
 out; neither that nor what NumPy makes of it is right or wrong.
@@ -33,14 +33,17 @@ class Undefined:
         self._unwritten = {info.index for info in trace.buffers if info.fresh}
         self._marks: dict[int, Array] = {}
 
-    def follow(self, request: Request, mask: Array | None) -> None:
+    def follow(self, request: Request, mask: Array | None, unsure: Array | None = None) -> None:
         """Note what a request writes.
 
         Parameters
         ----------
         mask : where its elements are computed; None: everywhere
+        unsure : of a map, where NumPy has two answers; None: nowhere
         """
         read = self._read(request)
+        if unsure is not None:
+            read = unsure if read is None else read | unsure
         written: Any = True
         if mask is not None and request.kind is Kind.MAP:  # a fold's mask says what is read
             assert request.mask is not None

@@ -464,6 +464,28 @@ def test_a_fold_by_numpys_loop_need_not_be_in_the_kernels_order(setting) -> None
         assert len(total) == 2
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("value", [2.0**32 + 5, -(2.0**32), np.nan])
+def test_either_answer_is_right_where_numpy_has_two(setting, backend, value) -> None:
+    """Its loop casts floats beyond `uint32` otherwise where a vector of them is left."""
+    setting("backend", backend)
+    for dtype in ("f4", "f8"):
+        a = npaccel.asarray(np.full((N // 100, 100), value, dtype))
+        with np.errstate(invalid="ignore"):
+            cast = (a * 1).astype("u4")
+            found = npaccel.evaluate(cast & 1, (a[:, ::2] * 1).T.astype("u4"))
+        assert [len(np.unique(one)) for one in found] == [1, 1]
+
+
+@pytest.mark.pending
+def test_casts_within_uint32_are_compared(mutate, setting) -> None:
+    setting("tiering", "eager")
+    mutate("add", "f", body=lambda x, y: x + y + x.like(1))
+    a, out = npaccel.asarray(np.full(N, 2.0**31)), npaccel.asarray(np.zeros(N, "u4"))
+    with pytest.raises(CheckError, match="add at"):
+        npaccel.evaluate(np.add(a, 1.0, out=out, casting="unsafe"))
+
+
 UNDEFINED = {
     "itself": lambda y: y,
     "elementwise": lambda y: y * 2 + 1,
