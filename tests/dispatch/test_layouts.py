@@ -64,12 +64,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", ["sum", "any"])
-def test_where_the_array_repeats_the_mask_of_a_fold_orders_its_axes(
-    name: str, uncompiled: None
-) -> None:
+def test_the_mask_of_a_fold_orders_its_axes_too(name: str, uncompiled: None) -> None:
     fold, shape = FOLDS[name], (40, 6, 30, 20)
-    for repeated in range(4):
-        x = np.broadcast_to(np.ones([1 if k == repeated else n for k, n in enumerate(shape)]), shape)
+    ones = [
+        np.ones([1 if k == repeated else n for k, n in enumerate(shape)]) for repeated in range(4)
+    ]
+    for x in (*(np.broadcast_to(one, shape) for one in ones), np.ones(shape, order="F")):
         for order in itertools.permutations(range(4)):
             mask = np.ones([shape[k] for k in order], bool).transpose(np.argsort(order))
             for axis in (0, 1, (1, 3), -1):

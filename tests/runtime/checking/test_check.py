@@ -374,7 +374,7 @@ def test_two_runs_that_were_due_at_once(setting, monkeypatch) -> None:
     npaccel.stats(reset=True)
     a = npaccel.asarray(_source())
     (a + 1)[0, 0].item()
-    _native.check_busy(False)  # as it was when the other became due, and looked for what to wait for
+    _native.check_busy(False)  # as it was when the other became due
     with monkeypatch.context() as patch:
         patch.setattr(engine.comparing, "settle", lambda: None)
         (a + 2)[0, 0].item()
