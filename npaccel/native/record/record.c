@@ -457,10 +457,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
         return 0;
     }
     int nkept = npa_reduced_shape(rule, in, mask, axes, keepdims, kept, strides);
-    if (nkept < 0) {
-        return 0;
-    }
-    int status = initial != NULL ? take_initial(&d, initial) : 1;
+    int status = nkept < 0 ? 0 : initial != NULL ? take_initial(&d, initial) : 1;
     if (status <= 0) {
         return status;
     }
