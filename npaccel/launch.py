@@ -286,7 +286,9 @@ def _stop(message: str) -> NoReturn:
 def _take_place(options: Options, path: str) -> types.ModuleType:
     """Make `sys` look as when `python` had been given the program; the new `__main__`."""
     main = types.ModuleType("__main__")
-    vars(main).update(__builtins__=builtins, __annotations__={})
+    vars(main)["__builtins__"] = builtins
+    if sys.version_info < (3, 14):  # which makes it of a program that has some
+        vars(main)["__annotations__"] = {}
     main.__loader__ = importlib.machinery.BuiltinImporter
     first = _folder() if options.kind == "module" else ""
     if options.kind == "file":

@@ -36,7 +36,7 @@ def test_what_may_break_us_has_an_upper_bound_that_admits_what_is_here(name: str
 
 def test_its_classifiers_name_the_pythons_that_it_takes() -> None:
     named = set(re.findall(r"Python :: (3\.\d+)", "\n".join(ABOUT.get_all("Classifier"))))
-    assert named == {"3.11", "3.12", "3.13"}
+    assert named == {"3.11", "3.12", "3.13", "3.14"}
     assert ABOUT["Requires-Python"] == ">=3.11"
     assert "Typing :: Typed" in ABOUT.get_all("Classifier")
     assert (Path(npaccel.__file__).parent / "py.typed").exists()
@@ -63,13 +63,15 @@ def sbom(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_wheel_lists_what_is_in_it_and_what_it_needs(sbom: Any, tmp_path: Path) -> None:
+    metadata = importlib.metadata.distribution("npaccel").read_text("METADATA")
+    assert metadata is not None
     wheel, folder = tmp_path / "npaccel-0.1.0-cp311-cp311-linux.whl", "npaccel-0.1.0.dist-info"
     made = []
     for _ in range(2):
         with zipfile.ZipFile(wheel, "w") as archive:
             for name, text in {
                 "npaccel/_native.so": b"machine code",
-                f"{folder}/METADATA": bytes(ABOUT),
+                f"{folder}/METADATA": metadata.encode(),
                 f"{folder}/RECORD": f"{folder}/RECORD,,\n".encode(),
             }.items():
                 archive.writestr(zipfile.ZipInfo(name), text)

@@ -37,13 +37,16 @@ MADE_BY_THE_BUILD = {
 }
 
 
-# Headers of C11, and of the interpreter and NumPy. What else there is of an operating system only
-# linux/ and portable/ of system/ include, of a processor only files that are named for it.
+# Headers of C11, of NumPy, and of the interpreter; its internal ones say where its stack lies. What
+# else there is of an operating system only linux/ and portable/ of system/ include, of a processor
+# only files that are named for it.
 C11 = {
     "assert.h complex.h errno.h fenv.h limits.h math.h stdatomic.h stdbool.h stddef.h stdint.h",
     "stdio.h stdlib.h string.h time.h",
 }
-ANYWHERE = set(" ".join(C11).split()) | {"Python.h", "opcode.h", "structmember.h"}
+PYTHON = {"Python.h", "opcode.h", "structmember.h"}
+PYTHON |= {f"internal/pycore_{name}.h" for name in ("debug_offsets", "interpframe_structs")}
+ANYWHERE = set(" ".join(C11).split()) | PYTHON
 POSIX_THREADS = {"pthread.h", "unistd.h"}
 OF_X86_64 = {"cpuid.h", "immintrin.h", "xmmintrin.h"}
 

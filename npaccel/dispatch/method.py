@@ -338,6 +338,9 @@ class Methods(_native.ArrayBase):
         # Or NumPy's error, in its words.
         refcheck = at_user_line(operator.index, (refcheck,), {})
         _native.touch(self, write=True)
+        if sys.version_info >= (3, 14):  # where arguments are borrowed: it counts as for the caller
+            new = shape[0] if len(shape) == 1 else shape
+            return np.ndarray.resize(self, new, refcheck=refcheck) if shape else None
         if refcheck and sys.getrefcount(self) > 3:  # the caller's, ours, the argument
             np.ndarray.resize(self, *shape)  # NumPy's error
             return

@@ -385,7 +385,14 @@ def test_new_arrays_lie_as_numpys_do(view: np.ndarray[Any, Any], order: Any, dty
 
 @pytest.mark.parametrize(
     "shape",
-    [(2**70,), (2**62, 8), (2**40, 2**40), (np.timedelta64(600),), (np.int8(-1), 700), (True, 600)],
+    [
+        (2**70,),
+        (2**62, 8),
+        (2**40, 2**40),
+        (np.timedelta64(600, "s"),),
+        (np.int8(-1), 700),
+        (True, 600),
+    ],
 )
 def test_shapes_that_no_array_has_are_numpys_to_refuse(shape: tuple[int, ...]) -> None:
     check(lambda x: np.empty_like(x, shape=shape), lambda: (np.ones(600),))

@@ -154,6 +154,32 @@ def test_resize_rejects_what_numpy_rejects() -> None:
     check(lambda x: (x + 1).resize((3, 2), refcheck=np.bool(True)), lambda: (np.arange(4.0),))
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "y = x + 1; y.resize(9)",
+        "y = x + 1; y.resize((3, 3))",
+        "y = x + 1; y.resize(9, refcheck=True)",
+        "y = x + 1; z = y; y.resize(9)",
+        "y = x + 1; z = y; y.resize(9, refcheck=False)",
+        "y = x + 1; z = [y, y]; y.resize(9)",
+        "y = [x + 1]; y[0].resize(9)",
+        "y = x + 1; z = y; y.resize(4)",
+        "y = x + 1; z = y; y.resize()",
+        "y = x + 1; z = y; y.resize(None)",
+        "(x + 1).resize(9)",
+        "give(lambda y: y.resize(9), x + 1)",
+        "y = x + 1; z = y; give(lambda y: y.resize(9), y)",
+        "y = x + 1; z = y[:2]; y.resize(9)",
+    ],
+)
+def test_resize_counts_references_as_numpy(program: str) -> None:
+    code = f"def f(x):\n    {program}\n    return locals().get('y')"
+    names: dict[str, Any] = {"give": lambda f, *args: f(*args)}
+    exec(code, names)
+    check(names["f"], lambda: (np.arange(4.0),))
+
+
 def test_resize_is_in_place() -> None:
     def resize(x: Any) -> Any:
         y = x + 1

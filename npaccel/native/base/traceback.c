@@ -72,6 +72,8 @@ PyObject *npa_without(PyObject *result, bool thin)
     bool meant = trace != NULL && is_meant(type);
     if (trace != NULL && (rest != NULL || !by_us || error == foreign || thin || meant)) {
         foreign = meant ? NULL : error; /* it may pass through more of our code */
+        /* Python 3.14 takes NULL for what the error has already. */
+        PyException_SetTraceback(error, rest != NULL ? (PyObject *)rest : Py_None);
         Py_XINCREF(rest);
         Py_SETREF(trace, (PyObject *)rest);
     }

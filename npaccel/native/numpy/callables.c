@@ -139,8 +139,8 @@ static PyObject *take_it(const call *c)
 static PyObject *take(const call *c)
 {
     int before = npa_now(NPA_RECORDING);
-    PyArrayObject *used = c->t->action == REDUCED && c->n > 0
-                              ? npa_begin_last_use(c->args, c->self) : npa_last_use;
+    PyArrayObject *used = c->t->action != REDUCED
+                              ? npa_last_use : npa_begin_last_use(c->args, c->n, c->names, c->self);
     PyObject *result = c->t->taker != NULL ? take_it(c) : counted(c, c->t->reason);
     npa_last_use = used;
     npa_now(before);
@@ -554,7 +554,7 @@ static PyObject *call_whole(const whole *w, PyObject *self, PyObject *const *arg
 static PyObject *fold_whole(const whole *w, PyObject *self, PyObject *const *args, size_t nargs,
                             PyObject *names)
 {
-    PyArrayObject *before = npa_begin_last_use(args, self);
+    PyArrayObject *before = npa_begin_last_use(args, PyVectorcall_NARGS(nargs), names, self);
     PyObject *result = w->original(self, args, nargs, names);
     npa_last_use = before;
     return result;

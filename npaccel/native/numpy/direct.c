@@ -341,8 +341,8 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
         return NULL;
     }
     int before = npa_now(NPA_RECORDING);
-    PyArrayObject *used = n > 0 && npa_small_folds_once(m->small)
-                              ? npa_begin_last_use(args, self) : npa_last_use;
+    PyArrayObject *used = npa_small_folds_once(m->small)
+                              ? npa_begin_last_use(args, n, names, self) : npa_last_use;
     result = composite ? compose(args) : PyObject_Vectorcall(m->slow, args, (size_t)n, names);
     npa_last_use = used;
     npa_now(before);

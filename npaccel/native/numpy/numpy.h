@@ -74,9 +74,10 @@ enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* The array that dies with the call at hand, which needs its values once; or NULL. */
 extern NPA_PER_THREAD PyArrayObject *npa_last_use;
-/* It is the array at this place of a call's arguments, if that is one: what it was before, to be
- * put back. called: the function, the method, or the ufunc whose method it is. */
-PyArrayObject *npa_begin_last_use(PyObject *const *slot, PyObject *called);
+/* It is the first of a call's arguments, if that is one: what it was before, to be put back.
+ * called: the function, the method, or the ufunc whose method it is. */
+PyArrayObject *npa_begin_last_use(PyObject *const *args, Py_ssize_t n, PyObject *names,
+                                  PyObject *called);
 /* What needs it is recorded: if it is this one, it dies now. */
 void npa_end_last_use(PyArrayObject *a);
 

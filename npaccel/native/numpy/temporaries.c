@@ -2,47 +2,135 @@
  * dies with the call that it is given to. Where the call looks at its values once, and they wait,
  * they need not be stored: its memory is given back before it has any.
  *
- * The caller of a C function from bytecode passes arguments where they lie on its stack, behind
- * what is called, each with a reference of its own (up to Python 3.13; 3.14 borrows some). Whoever
- * else calls passes them from elsewhere, and may use them afterwards, or passes a bound method's
- * array in a place in front of them that has no reference. A generator's stack lies elsewhere, too.
- * Who traces or profiles is shown the frames of NumPy's Python, and may keep what these hold.
+ * Up to Python 3.13 the caller of a C function from bytecode passes arguments where they lie on its
+ * stack, behind what is called, each with a reference of its own. Whoever else calls passes them
+ * from elsewhere, and may use them afterwards, or passes a bound method's array in a place in front
+ * of them that has no reference. A generator's stack lies elsewhere, too.
+ * Who traces or profiles is shown the frames of NumPy's Python, and may keep what these hold; who
+ * asks sys.monitoring is shown what a C function was called with when it has returned.
+ *
+ * Python 3.14 passes copies, and its stack borrows some of what it holds from local variables: an
+ * array that has a name may have one reference while it is an argument. But there the frame says
+ * how much of its stack is in use, and each place on it whether the reference is its own.
+ * PyUnstable_Object_IsUniqueReferencedTemporary says that of any place, so also while C code that
+ * was given the array calls us, which may use it afterwards: here it is asked which place, and what
+ * is called. Of that only internal headers know; other versions may have it otherwise.
  *
  * NumPy's operators write their result over such an operand where it is large. That shows in the
  * memory order of a result whose operands lie in unlike ones: there ours do the same, where the
  * frame at hand is at an operator and its stack has these operands side by side. C code has
- * operands elsewhere, and may use them afterwards.
+ * operands elsewhere, and may use them afterwards. Up to Python 3.13 nothing says how much of the
+ * stack is in use, and what was on it earlier may be side by side as well: so it is also asked, as
+ * NumPy does, whether the interpreter has called the operator.
  */
 #include "numpy/numpy.h"
 
 #include <opcode.h>
 #include <string.h>
 
+#if PY_VERSION_HEX < 0x030E0000
+#define STACK_HOLDS_ALL
+#elif PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+#define STACK_IS_TOLD
+#define Py_BUILD_CORE
+#include <internal/pycore_debug_offsets.h>
+#include <internal/pycore_interpframe_structs.h>
+#endif
+
 NPA_PER_THREAD PyArrayObject *npa_last_use;
 
-/* Whether it is on this thread's stack, behind `called`, between which and a function's arguments
- * newer versions have an empty place. */
-static bool is_on_stack(PyObject *const *slot, PyObject *called)
+#if PY_VERSION_HEX >= 0x030C0000
+/* Whether sys.monitoring is told of the instruction at hand. */
+static bool is_told(struct _PyInterpreterFrame *frame)
 {
-#if PY_VERSION_HEX < 0x030E0000
-    enum { BEHIND = 2 };
-    const PyThreadState *t = PyThreadState_Get();
+    PyObject *code = frame != NULL ? PyUnstable_InterpreterFrame_GetCode(frame) : NULL;
+    int at = code != NULL && PyCode_Check(code) ? PyUnstable_InterpreterFrame_GetLasti(frame) : -1;
+    bool is = at < 0 || (unsigned char)((PyCodeObject *)code)->co_code_adaptive[at] >=
+                            MIN_INSTRUMENTED_OPCODE;
+    Py_XDECREF(code);
+    return is;
+}
+#endif
+
+/* Whether somebody may be shown what a call is given. */
+static bool is_watched(const PyThreadState *t)
+{
     bool watched = t->c_tracefunc != NULL || t->c_profilefunc != NULL;
-    bool inside = !watched && t->datastack_chunk != NULL &&
-                  (uintptr_t)(slot - BEHIND) >= (uintptr_t)t->datastack_chunk->data &&
-                  (uintptr_t)slot < (uintptr_t)t->datastack_top;
-    return inside && (slot[-1] == called || (slot[-1] == NULL && slot[-2] == called));
+#if PY_VERSION_HEX >= 0x030D0000
+    return watched || is_told(t->current_frame);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return watched || is_told(t->cframe->current_frame);
 #else
-    (void)slot, (void)called;
+    return watched;
+#endif
+}
+
+#ifdef STACK_IS_TOLD
+/* The frame at hand, if it lies in memory as here and runs bytecode; else NULL. */
+static const struct _PyInterpreterFrame *frame_here(const PyThreadState *t)
+{
+    extern struct pyruntimestate _PyRuntime; /* begins with what it says to debuggers */
+    const _Py_DebugOffsets *at = (const _Py_DebugOffsets *)&_PyRuntime;
+    bool known = at->interpreter_frame.stackpointer ==
+                     offsetof(struct _PyInterpreterFrame, stackpointer) &&
+                 at->interpreter_frame.instr_ptr ==
+                     offsetof(struct _PyInterpreterFrame, instr_ptr) &&
+                 at->interpreter_frame.owner == offsetof(struct _PyInterpreterFrame, owner);
+    const struct _PyInterpreterFrame *frame = known ? t->current_frame : NULL;
+    return frame != NULL && frame->owner <= FRAME_OWNED_BY_GENERATOR ? frame : NULL;
+}
+
+/* What is at this place; the last bit says that it is borrowed. */
+static bool is_at(const _PyStackRef *place, const void *object)
+{
+    return (place->bits & ~(uintptr_t)1) == (uintptr_t)object;
+}
+
+static bool is_held_at(const _PyStackRef *place, const void *object)
+{
+    return place->bits == (uintptr_t)object;
+}
+#endif
+
+/* Whether this thread's stack has the arguments, as many with names as there are names, behind
+ * `called`, and the first of them is held there. */
+static bool is_on_stack(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject *called)
+{
+    const PyThreadState *t = PyThreadState_Get();
+#ifdef STACK_HOLDS_ALL
+    /* Newer versions have an empty place between a function and its arguments. */
+    enum { BEHIND = 2 };
+    (void)n, (void)names;
+    bool inside = t->datastack_chunk != NULL &&
+                  (uintptr_t)(args - BEHIND) >= (uintptr_t)t->datastack_chunk->data &&
+                  (uintptr_t)args < (uintptr_t)t->datastack_top;
+    return inside && (args[-1] == called || (args[-1] == NULL && args[-2] == called)) &&
+           !is_watched(t);
+#elif defined(STACK_IS_TOLD)
+    /* What is called, what it is a method of or nothing, arguments, their names. */
+    const struct _PyInterpreterFrame *frame = frame_here(t);
+    Py_ssize_t given = frame != NULL ? frame->instr_ptr->op.arg : 0, all = n;
+    all += names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    if (frame == NULL || (all != given && all != given + 1)) {
+        return false;
+    }
+    const _PyStackRef *first = frame->stackpointer - (names != NULL) - given;
+    return (is_at(first - 2, called) || is_at(first - 1, called)) &&
+           is_held_at(first - (all - given), args[0]) && !is_watched(t);
+#else
+    (void)t, (void)args, (void)n, (void)names, (void)called;
     return false;
 #endif
 }
 
-PyArrayObject *npa_begin_last_use(PyObject *const *slot, PyObject *called)
+PyArrayObject *npa_begin_last_use(PyObject *const *args, Py_ssize_t n, PyObject *names,
+                                  PyObject *called)
 {
     PyArrayObject *before = npa_last_use;
-    if (is_on_stack(slot, called) && Py_REFCNT(*slot) == 1 && PyArray_Check(*slot)) {
-        npa_last_use = (PyArrayObject *)*slot;
+    bool any = n > 0 || (names != NULL && PyTuple_GET_SIZE(names) > 0);
+    if (any && Py_REFCNT(args[0]) == 1 && PyArray_Check(args[0]) &&
+        is_on_stack(args, n, names, called)) {
+        npa_last_use = (PyArrayObject *)args[0];
     }
     return before;
 }
@@ -66,7 +154,6 @@ static bool is_temporary_for(PyObject *a, PyArrayObject *b)
            PyArray_CanCastSafely(PyArray_TYPE(b), PyArray_TYPE(over));
 }
 
-#if PY_VERSION_HEX < 0x030E0000
 /* Whether bytecode is at an operator. */
 static bool is_at_operator(PyThreadState *t)
 {
@@ -81,10 +168,12 @@ static bool is_at_operator(PyThreadState *t)
     return is;
 }
 
-static bool are_operands(PyObject *a, PyObject *b)
+/* Whether they are the operands of bytecode's operator, and the stack holds `over`. */
+static bool are_operands(PyObject *a, PyObject *b, PyArrayObject *over)
 {
-    enum { DEPTH = 64 };
     PyThreadState *t = PyThreadState_Get();
+#ifdef STACK_HOLDS_ALL
+    enum { DEPTH = 64 };
     PyObject **top = t->datastack_top, **first = top;
     if (t->datastack_chunk == NULL || top == NULL || !is_at_operator(t)) {
         return false;
@@ -94,13 +183,21 @@ static bool are_operands(PyObject *a, PyObject *b)
         first--;
         are = first[-1] == a && first[0] == b;
     }
-    return are;
-}
+    (void)over;
+    return are && npa_called_from("_PyEval_EvalFrameDefault", (void (*)(void))PyNumber_Add);
+#elif defined(STACK_IS_TOLD)
+    const struct _PyInterpreterFrame *frame = frame_here(t);
+    const _PyStackRef *end = frame != NULL ? frame->stackpointer : NULL;
+    return end != NULL && is_at(end - 2, a) && is_at(end - 1, b) &&
+           is_held_at((PyObject *)over == a ? end - 2 : end - 1, over) && is_at_operator(t);
+#else
+    (void)t, (void)a, (void)b, (void)over, (void)is_at_operator;
+    return false;
 #endif
+}
 
 PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how)
 {
-#if PY_VERSION_HEX < 0x030E0000
     PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
     bool may = how != NPA_NEITHER && (Py_REFCNT(a) == 1 || Py_REFCNT(b) == 1);
     int ndim = may && PyArray_Check(a) && PyArray_Check(b) ? PyArray_NDIM(x) : 0;
@@ -114,9 +211,5 @@ PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how)
     bool fits = PyArray_TYPE(x) >= least;
     PyArrayObject *over = fits && is_temporary_for(a, y)                ? x
                           : how == NPA_EITHER && is_temporary_for(b, x) ? y : NULL;
-    return over != NULL && are_operands(a, b) ? over : NULL;
-#else
-    (void)a, (void)b, (void)how;
-    return NULL;
-#endif
+    return over != NULL && are_operands(a, b, over) ? over : NULL;
 }

@@ -276,6 +276,9 @@ size_t npa_code_bytes(void); /* of all objects that are loaded now */
 
 void *npa_loaded(const char *path); /* a library that is loaded already; NULL: it is not */
 void (*npa_loaded_function(void *library, const char *name))(void); /* or NULL */
+/* Whether the caller was called by a function of this name in the library of `near`, with no code
+ * in between but of both; false, too, where that is not known. Some microseconds. */
+bool npa_called_from(const char *name, void (*near)(void));
 
 /* ------------------------------------------------------------------------------ process.c */
 

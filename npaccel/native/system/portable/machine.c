@@ -49,6 +49,12 @@ void (*npa_loaded_function(void *library, const char *name))(void)
     return NULL;
 }
 
+bool npa_called_from(const char *name, void (*near)(void))
+{
+    (void)name, (void)near;
+    return false;
+}
+
 /* ------------------------------------------------------------------------------- processes */
 
 int npa_process_start(char *const *arguments, const char *left_out, char *const *added,
