@@ -243,7 +243,7 @@ portable-check: $(INSTALLED)
 
 # What is built says when its commit was made, and nothing else of when or where.
 MACHINE ?= $(shell uname -m)
-PYTHONS ?= $(shell for v in 3.11 3.12 3.13; do \
+PYTHONS ?= $(shell for v in 3.11 3.12 3.13 3.14; do \
   for p in python$$v $$HOME/.pyenv/versions/$$v.*/bin/python$$v; do \
     if "$$p" --version >/dev/null 2>&1; then command -v "$$p"; break; fi; done; done)
 ROOT_SUITES ?= bookworm

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import pickle
+import sys
 from collections.abc import Hashable
 from typing import Any
 
@@ -63,6 +64,8 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_name_numpys_class(name: str) -> None:
+    if name == "with" and sys.version_info >= (3, 14):
+        pytest.skip("Python 3.14 names a class as it calls itself")
     check(ERRORS[name], lambda: (np.arange(3.0),))
 
 

@@ -85,6 +85,8 @@ def issue(found: list[tuple[int, Any, types.CodeType | None, int, Any, int, Any]
 def runtime_warnings() -> str:
     """The C core's `filters` hook: "error" if some RuntimeWarning would be raised as an error,
     "ignore" if none would be shown, else "show"."""
+    if getattr(sys.flags, "context_aware_warnings", False):
+        return "error"  # each context has its filters: what may warn does so at its line
     ignored = True
     for action, message, category, module, line in warnings.filters:
         if not issubclass(RuntimeWarning, category):

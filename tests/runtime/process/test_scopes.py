@@ -333,3 +333,40 @@ def test_what_is_collected_at_the_end_finds_the_filters(tmp_path: Path) -> None:
     environment.pop("PYTHONWARNINGS", None)
     done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True)
     assert done.stderr == b""
+
+
+CONTEXTS = """
+import warnings
+import numpy as np
+x = np.arange(100_000.0)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    a = 1 / x
+    print([str(w.message) for w in seen])
+    b = np.log(x)
+print([str(w.message) for w in seen])
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    c = 1 / x
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    try:
+        np.log(x)
+    except RuntimeWarning as error:
+        print(error)
+    print(c[1], a[2], b[1])
+np.log(x)[1] + np.sqrt(-x)[1]
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="filters are the process's")
+def test_filters_of_contexts(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(CONTEXTS)
+    begin = [sys.executable, "-P", "-X", "context_aware_warnings=1"]
+    expected, ours = (
+        subprocess.run([*begin, *words, str(path)], capture_output=True, timeout=60, check=True)
+        for words in ([], ["-m", "npaccel", "run"])
+    )
+    assert (ours.stdout, ours.stderr) == (expected.stdout, expected.stderr)
+    assert b"divide by zero" in ours.stdout and b"invalid value" in ours.stderr
