@@ -7,7 +7,7 @@
  * from elsewhere, and may use them afterwards, or passes a bound method's array in a place in front
  * of them that has no reference. A generator's stack lies elsewhere, too.
  * Who traces or profiles is shown the frames of NumPy's Python, and may keep what these hold; who
- * asks sys.monitoring is shown what a C function was called with when it has returned.
+ * asks sys.monitoring is also shown what a C function was called with when it has returned.
  *
  * Python 3.14 passes copies, and its stack borrows some of what it holds from local variables: an
  * array that has a name may have one reference while it is an argument. But there the frame says
@@ -40,29 +40,33 @@
 NPA_PER_THREAD PyArrayObject *npa_last_use;
 
 #if PY_VERSION_HEX >= 0x030C0000
-/* Whether sys.monitoring is told of the instruction at hand. */
-static bool is_told(struct _PyInterpreterFrame *frame)
+/* Whether somebody uses sys.monitoring, by one of its numbers. */
+static bool is_monitored(void)
 {
-    PyObject *code = frame != NULL ? PyUnstable_InterpreterFrame_GetCode(frame) : NULL;
-    int at = code != NULL && PyCode_Check(code) ? PyUnstable_InterpreterFrame_GetLasti(frame) : -1;
-    bool is = at < 0 || (unsigned char)((PyCodeObject *)code)->co_code_adaptive[at] >=
-                            MIN_INSTRUMENTED_OPCODE;
-    Py_XDECREF(code);
+    enum { TOOLS = 6 };
+    static PyObject *get_tool;
+    PyObject *monitoring = get_tool == NULL ? PySys_GetObject("monitoring") : NULL; /* borrowed */
+    if (monitoring != NULL) {
+        get_tool = PyObject_GetAttrString(monitoring, "get_tool");
+    }
+    bool is = get_tool == NULL;
+    for (long k = 0; !is && k < TOOLS; k++) {
+        PyObject *number = PyLong_FromLong(k);
+        PyObject *name = number != NULL ? PyObject_CallOneArg(get_tool, number) : NULL;
+        is = name != Py_None;
+        Py_XDECREF(number), Py_XDECREF(name);
+    }
+    PyErr_Clear();
     return is;
 }
+#else
+static bool is_monitored(void) { return false; }
 #endif
 
 /* Whether somebody may be shown what a call is given. */
 static bool is_watched(const PyThreadState *t)
 {
-    bool watched = t->c_tracefunc != NULL || t->c_profilefunc != NULL;
-#if PY_VERSION_HEX >= 0x030D0000
-    return watched || is_told(t->current_frame);
-#elif PY_VERSION_HEX >= 0x030C0000
-    return watched || is_told(t->cframe->current_frame);
-#else
-    return watched;
-#endif
+    return t->c_tracefunc != NULL || t->c_profilefunc != NULL || is_monitored();
 }
 
 #ifdef STACK_IS_TOLD

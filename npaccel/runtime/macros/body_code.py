@@ -92,7 +92,7 @@ def names_of(code: types.CodeType) -> Names:
     constants: list[Any] = [0, 0]  # the last two: before an import, its dots and what it names
     for step in dis.get_instructions(code):
         action, _, what = step.opname.partition("_")
-        if step.opname == "LOAD_CONST":
+        if step.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
             constants = [constants[-1], step.argval]
         elif step.opname == "IMPORT_NAME":
             names.add(("imported", "." * constants[0] + step.argval))

@@ -311,9 +311,10 @@ def test_functions_of_pythons_that_only_compute_are_recorded():
 
 def test_a_module_that_is_imported_in_the_body():
     def body(x):
+        y = x - 2.5 if "some text" else x
         import colorsys
 
-        return x * colorsys.ONE_THIRD
+        return y * colorsys.ONE_THIRD
 
     step = npaccel.macro(body)
     for _ in range(2):
