@@ -30,7 +30,8 @@
 
 #if PY_VERSION_HEX < 0x030E0000
 #define STACK_HOLDS_ALL
-#elif PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+#elif PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED) &&                                 \
+    __has_include(<internal/pycore_interpframe_structs.h>)
 #define STACK_IS_TOLD
 #define Py_BUILD_CORE
 #include <internal/pycore_debug_offsets.h>
