@@ -166,9 +166,7 @@ def test_generators_and_coroutines() -> None:
         return float(((a - 2.0) * 0.5).sum())
 
     assert list(rounds()) == [expected] * 3
-    if (
-        sys.version_info >= (3, 14) and _native.guarded()
-    ):  # it is known what their stack holds
+    if sys.version_info >= (3, 14) and _native.guarded():  # it is known what their stack holds
         assert fused_away() == 2
     with pytest.raises(StopIteration) as stopped:
         one().send(None)
