@@ -63,7 +63,7 @@ COMPOSITES = named(
 
 # The same where what it calls to convert arrays knows ours, too: in blocks.
 _CONVERTING = named(
-    """apply_over_axes block corrcoef cov cross delete diag ediff1d i0 insert kron nancumprod
+    """block corrcoef cov cross delete diag ediff1d i0 insert kron nancumprod
     nancumsum nanstd nanvar piecewise real_if_close resize unwrap vander"""
 )
 
