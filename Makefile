@@ -63,7 +63,7 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 # What compares values of each call, for minutes under check mode; with NumPy's loops, and where nothing waits, it says
 # nothing more. And what asks how calls are seen and when arrays are written, which under check mode is the same. Each
 # in the other modes in test-all.
-VALUED := $(patsubst %,tests/dispatch/test_%.py,ufunc ufunc_arguments method layouts conversions composed function \
+VALUED := $(patsubst %,tests/dispatch/test_%.py,ufunc ufunc_arguments method layouts conversions composed converting function \
   gather scatter reduceat scans last_bits nan_signs at_once search special boxes shifts \
   einsum order blas solves folds_of_lists)
 TWICE := $(VALUED) $(patsubst %,tests/dispatch/test_%.py,indexing write_detection outside_writes redirect known_calls \
@@ -72,7 +72,7 @@ TWICE := $(VALUED) $(patsubst %,tests/dispatch/test_%.py,indexing write_detectio
 AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \
   nonzero correlate scatter reduceat search)
 # Values, for which the guard and the room that there is make no difference.
-VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains block_tier complex_functions accuracy \
+VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains across block_tier complex_functions accuracy \
   complex_powers low_powers fold_order) \
   $(patsubst %,tests/runtime/checking/test_%.py,mutants check splitting) tests/runtime/programs/test_kernels.py tests/runtime/process/test_scopes.py
 # Hundreds of kernels, of which only is asked how they are told from each other.
