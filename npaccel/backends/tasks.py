@@ -20,10 +20,12 @@ __all__ = ["LONE_TASK_BYTES", "TASK_BYTES", "Tasks"]
 TASK_BYTES = 128 * 1024
 LONE_TASK_BYTES = 8 * 1024 * 1024
 # Arrays that lie across the rows: from so many bytes on a row goes to most pages that the second
-# level of address translation holds (2,048 of 4 KiB), and its pieces take turns. Pieces of 16 to
-# 128 elements are alike; of 64 any element's are whole lines of the cache.
+# level of address translation holds (2,048 of 4 KiB), and its pieces take turns. Of 128
+# elements pieces are whole lines of the cache, of any type. 16 to 128 are alike for maps, 32 to 512
+# for folds, but where rows lie a power of two apart: there the lines of 512 are too many for the
+# sets of the cache that they fall in.
 ACROSS_BYTES = 6 * 1024 * 1024
-ACROSS_TILE = 64
+ACROSS_TILE = 128
 
 
 class Tasks(NamedTuple):

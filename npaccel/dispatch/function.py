@@ -61,15 +61,15 @@ COMPOSITES = named(
     """
 )
 
-# The same where what it calls to convert arrays knows ours, too: in blocks.
-_CONVERTING = named(
+# The same of code that converts its arguments first: in blocks what it calls for that knows ours.
+IN_BLOCKS = named(
     """block corrcoef cov cross delete diag ediff1d i0 insert kron nancumprod
     nancumsum nanstd nanvar piecewise real_if_close resize unwrap vander"""
 )
 
 # All of these for the core, which runs them; the value: in blocks only.
 COMPOSED: dict[Function, bool] = {
-    **dict.fromkeys(_CONVERTING, True),
+    **dict.fromkeys(IN_BLOCKS, True),
     **dict.fromkeys(COMPOSITES, False),
 }
 _native.composites(COMPOSED)

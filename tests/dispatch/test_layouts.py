@@ -108,3 +108,14 @@ def test_results_in_an_order(order: Any) -> None:
         found = np.multiply(npaccel.asarray(x), y, order=order)
         assert found.strides == expected.strides, (np.shape(y), x.strides)
         assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_folds_of_more_axes_than_are_recorded(masked: bool) -> None:
+    for ndim in (16, 17, 64):
+        plain = np.arange(70_000.0).reshape((1,) * (ndim - 1) + (-1,))
+        x = npaccel.asarray(plain)
+        given: dict[str, Any] = {"where": x % 3 == 0} if masked else {}
+        found = np.add.reduce(x, axis=(-1, 2), **given)
+        expected = np.add.reduce(plain, axis=(-1, 2), **{k: np.array(v) for k, v in given.items()})
+        assert found.shape == expected.shape and np.array_equal(found, expected)

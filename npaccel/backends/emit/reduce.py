@@ -116,7 +116,28 @@ def _copy(b: Builder, variables: Sequence[Variable], to: Sequence[Variable]) -> 
             b.set(other, b.get(one, at), at)
 
 
-class Exact:
+class _Kept:
+    """What a member of a tile keeps of its `_lanes` while others have their turn."""
+
+    _b: Builder
+    _lanes: list[Variable]
+    _kept: list[Variable]
+
+    def _keep(self) -> None:
+        b = self._b
+        made = [b.lasting(v.dtype, v.width, v.count) for v in self._lanes] if b.members else []
+        self._kept = made
+
+    def resume(self) -> None:
+        """In a tile: go on where `pause` left off."""
+        _copy(self._b, self._kept, self._lanes)
+
+    def pause(self) -> None:
+        """In a tile: another member's turn."""
+        _copy(self._b, self._lanes, self._kept)
+
+
+class Exact(_Kept):
     """A fold that any order leaves the same. `banded`: each lane is a band point of its own.
 
     group : whose items take elements of one point, or None
@@ -129,15 +150,7 @@ class Exact:
         self.combiner = Combiner(b, effect)
         self._b, self._banded = b, banded
         self._lanes = [b.variable(dtype, width) for dtype in self.combiner.dtypes]
-        self._kept = [b.lasting(v.dtype, width) for v in self._lanes] if b.members else []
-
-    def resume(self) -> None:
-        """In a tile: go on where `pause` left off."""
-        _copy(self._b, self._kept, self._lanes)
-
-    def pause(self) -> None:
-        """In a tile: another member's turn."""
-        _copy(self._b, self._lanes, self._kept)
+        self._keep()
 
     def begin(self) -> None:
         """A leaf begins, or a part of a split kernel, whose `end` is stored alone."""
@@ -159,7 +172,7 @@ class Exact:
         return names if self._banded else self.combiner.fold_lanes(names)
 
 
-class Ordered:
+class Ordered(_Kept):
     """A float sum or product: 32 lanes, or in a banded loop one per band point.
 
     group : of items, each of which is one of the 32 lanes and has some of a chunk's blocks; or None
@@ -183,9 +196,7 @@ class Ordered:
         self._whole = width if single or not b.machine.wide else LANES
         self._vectors = 1 if single else LANES // self._whole
         self._lanes = [b.variable(d, self._whole, self._vectors) for d in combiner.dtypes]
-        self._kept = (
-            [b.lasting(v.dtype, v.width, v.count) for v in self._lanes] if b.members else []
-        )
+        self._keep()
         self._blocks = Counter(b, combiner, self._whole, BLOCK_LEVELS, self._vectors)
         lanes = width if banded else 1
         self._chunks = Counter(b, combiner, lanes, CHUNK_LEVELS)
@@ -207,14 +218,6 @@ class Ordered:
                 self._lanes, self.combiner.identity(self._whole), strict=True
             ):
                 self._b.set(variable, name, j)
-
-    def resume(self) -> None:
-        """In a tile: go on in the block that `pause` left."""
-        _copy(self._b, self._kept, self._lanes)
-
-    def pause(self) -> None:
-        """In a tile: another member's turn, within a block."""
-        _copy(self._b, self._lanes, self._kept)
 
     def step(self, value: Value, active: Name | None, index: Name | None, position: Name) -> None:
         """Take in one vector, whose first lane is element `position` of its row."""

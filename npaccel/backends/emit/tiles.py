@@ -18,7 +18,7 @@ that share such lines goes along together:
     for (p = band_lo; p < band_hi; p += tile, or less)
         for each chunk:
             for each block of 512 elements:
-                for each 128 of them:
+                for each piece of them:
                     for each row r of the tile:  for (i of these)  lanes[r] += x[r][i] * y[i][r]
                 for each row r:  push lanes[r] on the counter of r
             for each row r:  what a chunk's end asks for
@@ -41,14 +41,11 @@ from npaccel.backends.emit.frame import Frame
 from npaccel.backends.emit.leaves import Bounds, LeafWriter, parted
 from npaccel.backends.emit.widths import is_tiled, kernel_width, leaf_width, tile_rows, tile_vectors
 from npaccel.backends.layout import BAND_BLOCK, BLOCK, CHUNK
+from npaccel.backends.tasks import ACROSS_TILE
 from npaccel.ir.nodes import Kernel, Leaf
 from npaccel.ir.scalar import item_size
 
 __all__ = ["TileWriter", "state_bytes", "tile_writer"]
-
-# Elements of a row's turn. 32 to 512 are alike, but where rows lie a power of two apart: there the
-# lines of 512 are too many for the sets of the cache that they fall in.
-TURN = 128
 
 
 def tile_writer(frame: Frame) -> TileWriter:
@@ -87,6 +84,18 @@ class TileWriter(LeafWriter):
     @abstractmethod
     def _take_in(self, scope: Scope, points: Name, bounds: Bounds) -> None:
         """A block of all members."""
+
+    def _moved(self, scope: Scope, by: Name) -> Scope:
+        """So many points further: of the band, or rows of the inner axes."""
+        b, axis = self.b, len(scope.at) - 1
+        inside = axis >= self.kernel.band_rank
+        return replace(
+            scope,
+            flat=scope.flat if inside else b.add(scope.flat, by),
+            row=b.add(scope.row, by) if inside else scope.row,
+            at=[*scope.at[:-1], b.add(scope.at[-1], by)],
+            pointers=self.frame.move(scope.pointers, [axis], [by]),
+        )
 
     def tile(self, scope: Scope, points: Name) -> None:
         """Everything, for one tile."""
@@ -152,16 +161,10 @@ class ColumnTiles(TileWriter):
 
     @contextmanager
     def _each(self, scope: Scope, points: Name) -> Iterator[tuple[Scope, Name]]:
-        b, last = self.b, self.kernel.band_rank - 1
+        b = self.b
         with b.count(b.n(0), points, self.width) as first:
             b.enter(b.div(first, self.width))
-            there = replace(
-                scope,
-                flat=b.add(scope.flat, first),
-                at=[*scope.at[:-1], b.add(scope.at[-1], first)],
-                pointers=self.frame.move(scope.pointers, [last], [first]),
-            )
-            yield there, b.sub(points, first)
+            yield self._moved(scope, first), b.sub(points, first)
 
     def _some(self, scope: Scope, left: Name, *, fewer: bool = False) -> Scope:
         return replace(scope, lanes=self.b.lanes_below(left, self.width, fewer=fewer))
@@ -213,18 +216,10 @@ class RowTiles(TileWriter):
 
     @contextmanager
     def _each(self, scope: Scope, points: Name) -> Iterator[tuple[Scope, Name]]:
-        b, inside = self.b, len(self.frame.inner_axes) > 1
+        b = self.b
         with b.count(b.n(0), points) as k:
             b.enter(k)
-            axis = len(scope.at) - 1
-            there = replace(
-                scope,
-                flat=scope.flat if inside else b.add(scope.flat, k),
-                row=b.add(scope.row, k) if inside else scope.row,
-                at=[*scope.at[:-1], b.add(scope.at[-1], k)],
-                pointers=self.frame.move(scope.pointers, [axis], [k]),
-            )
-            yield there, b.sub(points, k)
+            yield self._moved(scope, k), b.sub(points, k)
 
     def _some(self, scope: Scope, left: Name) -> Scope:
         return scope
@@ -237,8 +232,8 @@ class RowTiles(TileWriter):
             for reduction in ordered:
                 reduction.begin_block()
                 reduction.pause()
-        with b.count(*bounds, TURN) as turn:
-            span = turn, b.minimum(b.add(turn, TURN), bounds[1]), b.n(1)
+        with b.count(*bounds, ACROSS_TILE) as turn:
+            span = turn, b.minimum(b.add(turn, ACROSS_TILE), bounds[1]), b.n(1)
             with self._each(scope, points) as (there, _), self._turn():
                 hoisted = self.hoist(leaf, there, self._lanes)
                 self._vectors(first, there, self._lanes, span, hoisted, reductions)

@@ -34,8 +34,6 @@ WIDEST_APART = 16
 # less of the second-level cache to the next block's rows.
 TILE_BYTES = 4096
 LINE_BYTES = 64  # of a cache
-# Rows that go along together: what each keeps takes 3 KiB as a rule.
-MOST_ROWS = 16
 _SHARED = (Core.CONST, Core.SCALAR)  # by all vectors of an iteration
 _ROWS, _ARRAY, _BAND = range(3)  # of Machine.in_flight
 _INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
@@ -178,7 +176,7 @@ def tile_rows(kernel: Kernel) -> int:
     parts = kernel.inner_rank == 1 or kernel.split
     if not (sizes and alone and parts and reductions_of(kernel)) or kernel.vector_band:
         return 0
-    return 0 if scans(leaf.all_roots) else min(MOST_ROWS, LINE_BYTES // min(sizes))
+    return 0 if scans(leaf.all_roots) else LINE_BYTES // min(sizes)
 
 
 def bytes_across(kernel: Kernel) -> int:

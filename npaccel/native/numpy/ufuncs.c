@@ -149,33 +149,34 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     return run_ufunc(self, args, nargs, names, reason);
 }
 
-/* The keyword `name` among those of a call, -1: it is not there. */
-static Py_ssize_t keyword(PyObject *names, const char *name)
+static inline bool is_named(PyObject *names, Py_ssize_t k, const char *name)
+{
+    return PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), name) == 0;
+}
+
+/* Where the call says out=..., "an array, also where it would be a scalar"; -1: nowhere. */
+static inline Py_ssize_t ellipsis_at(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), name) == 0) {
+        if (args[n + k] == Py_Ellipsis && is_named(names, k, "out")) {
             return k;
         }
     }
     return -1;
 }
 
-/* Where the call says out=..., "an array, also where it would be a scalar"; -1: nowhere. */
-static Py_ssize_t ellipsis_at(PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    Py_ssize_t k = keyword(names, "out");
-    return k >= 0 && args[n + k] == Py_Ellipsis ? k : -1;
-}
-
 /* Whether the result is an array anyway, so that it says nothing; where= without out= warns. */
 static bool is_array_anyway(const PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                             PyObject *names)
 {
-    bool found = false;
+    bool found = false, where = false;
     for (Py_ssize_t k = 0; k < n; k++) {
         found |= (plain(args[k]) || ours(args[k])) && PyArray_NDIM((PyArrayObject *)args[k]) > 0;
     }
-    return found && n == u->nin && !u->core_enabled && keyword(names, "where") < 0 &&
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+        where |= is_named(names, k, "where");
+    }
+    return found && n == u->nin && !u->core_enabled && !where &&
            PyArray_GetNDArrayCFeatureVersion() >= NPY_2_3_API_VERSION; /* which knows it */
 }
 
@@ -232,8 +233,7 @@ static bool aside(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exa
 static inline bool is_common(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     return names == NULL ||
-           (PyTuple_GET_SIZE(names) == 1 && PyBool_Check(args[n]) &&
-            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "subok") == 0);
+           (PyTuple_GET_SIZE(names) == 1 && PyBool_Check(args[n]) && is_named(names, 0, "subok"));
 }
 
 /* A call that has no array worth taking. */
@@ -330,7 +330,7 @@ static PyObject *without_ellipsis(PyObject *self, PyObject *const *args, Py_ssiz
 }
 
 static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
-                                         PyObject *names, npa_exactness exact)
+                                  PyObject *names, npa_exactness exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     if (((PyUFuncObject *)self)->core_enabled) {

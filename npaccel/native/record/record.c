@@ -417,13 +417,13 @@ int npa_reduced_shape(const npa_rule *rule, PyArrayObject *in, PyArrayObject *ma
     return nkept;
 }
 
-static bool is_mask_for(const draft *d, PyArrayObject *mask)
+static bool is_mask_for(PyArrayObject *a, PyArrayObject *mask)
 {
     npy_intp grown[NPA_MAX_DIMS];
-    int n = d->ndim;
-    memcpy(grown, d->shape, sizeof grown);
-    return npa_array_known(mask) && broadcast_into(mask, &n, grown) && n == d->ndim &&
-           memcmp(grown, d->shape, sizeof(npy_intp) * (size_t)n) == 0;
+    int n = PyArray_NDIM(a);
+    memcpy(grown, PyArray_DIMS(a), sizeof *grown * (size_t)n);
+    return npa_array_known(mask) && broadcast_into(mask, &n, grown) && n == PyArray_NDIM(a) &&
+           memcmp(grown, PyArray_DIMS(a), sizeof *grown * (size_t)n) == 0;
 }
 
 /* The number that a reduction starts from. 1; 0: NumPy is to do it; -1 error. */
@@ -450,12 +450,12 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
     if (d.errstate < -1) {
         return -1;
     }
-    memcpy(d.shape, PyArray_DIMS(in), sizeof *kept * (size_t)d.ndim);
     if (!npa_array_known(in) || d.ndim == 0 || d.errstate < 0 ||
-        (mask != NULL && !is_mask_for(&d, mask)) ||
+        (mask != NULL && !is_mask_for(in, mask)) ||
         (out == NULL && mask == NULL && !rule->ordered && npa_contention_passes(&in, 1))) {
         return 0;
     }
+    memcpy(d.shape, PyArray_DIMS(in), sizeof *kept * (size_t)d.ndim);
     int nkept = npa_reduced_shape(rule, in, mask, axes, keepdims, kept, strides);
     int status = nkept < 0 ? 0 : initial != NULL ? take_initial(&d, initial) : 1;
     if (status <= 0) {
