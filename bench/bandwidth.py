@@ -56,7 +56,14 @@ void copy(char *dst, const char *src, size_t bytes, int threads) {
     for (int t = 1; t < threads; t++) pthread_join(id[t], NULL);
 }
 
-typedef double lanes __attribute__((vector_size(64)));
+#if defined __AVX512F__
+enum { WIDTH = 64 };
+#elif defined __AVX__
+enum { WIDTH = 32 };
+#else
+enum { WIDTH = 16 };
+#endif
+typedef double lanes __attribute__((vector_size(WIDTH)));
 
 static void *add_some(void *argument) {
     long rounds = *(long *)argument;
@@ -74,12 +81,13 @@ static void *add_some(void *argument) {
     return (void *)(long)x[0][0];
 }
 
-/* 96 additions per round and thread */
-void additions(long rounds, int threads) {
+/* How many additions it takes; 12 vectors per round and thread */
+double additions(long rounds, int threads) {
     pthread_t id[64];
     for (int t = 1; t < threads; t++) pthread_create(&id[t], NULL, add_some, &rounds);
     add_some(&rounds);
     for (int t = 1; t < threads; t++) pthread_join(id[t], NULL);
+    return 12.0 * (WIDTH / sizeof(double)) * rounds * threads;
 }
 """
 
@@ -128,4 +136,5 @@ def make_additions() -> tuple[Callable[[], None], float]:
     threads, rounds = min(64, len(os.sched_getaffinity(0))), 2_000_000
     library = compile_copy()
     library.additions.argtypes = [ctypes.c_long, ctypes.c_int]
-    return lambda: library.additions(rounds, threads), 96.0 * rounds * threads
+    library.additions.restype = ctypes.c_double
+    return lambda: library.additions(rounds, threads), library.additions(rounds, threads)
