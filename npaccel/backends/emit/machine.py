@@ -18,7 +18,7 @@ class Machine:
     in_flight : vectors that overlap in an iteration of a small body: of rows, of a whole array, and
         of one whose lanes lie along the band
     held : values that vectors of a larger body may hold at once; 0: such vectors do not overlap
-    registers : that hold vectors; a body that needs fewer has twice as many in flight
+    few : a body whose vectors hold fewer values at once has twice as many of them in flight
     large_body : nodes from which on a loop's text serves its last elements, too, and has one vector
     masked_bytes : elements of fewer bytes, and if it is not 0 those apart, are not read or written
         under a mask: the last ones of a row run one by one
@@ -36,7 +36,7 @@ class Machine:
     wide: bool = False
     in_flight: tuple[int, int, int] = (1, 1, 1)
     held: int = 0
-    registers: int = 0
+    few: int = 0
     large_body: int = 120
     masked_bytes: int = 0
     copies: bool = False

@@ -116,7 +116,7 @@ def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, along: int) -> int:
     ):
         several *= 2
     # A chain of operations that holds little waits for each of them.
-    return 2 * several if 0 < several * held < machine.registers else several
+    return 2 * several if 0 < several * held < machine.few else several
 
 
 def leaf_width(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
