@@ -5,8 +5,9 @@
 #include <limits.h>
 #include <string.h>
 
-/* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or
- * requests. */
+/* Fewer requests are one program, whatever they are; a loop has so many rounds and half as many
+ * requests, else the cut is not where the program's own loop has its end (np.pad writes four sides
+ * in one). A run of a loop has so many rounds, or requests. */
 enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256, LEAST_COMPARED = 16 };
 
 /* Requests of rounds that run as one, at most; the same, with what comes before, of a loop that has
@@ -75,7 +76,8 @@ static void find_loop(bool rounds)
     bool long_enough = n >= LEAST_LOOPED && !npa_match_inside() && !npa_check_mode;
     npa_q.known.generation = npa_q.generation;
     npa_q.known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
-    npa_q.known.cut = long_enough && npa_q.known.loop.rounds >= LEAST_ROUNDS;
+    npa_q.known.cut = long_enough && npa_q.known.loop.rounds >= LEAST_ROUNDS &&
+                      npa_q.known.loop.rounds * npa_q.known.loop.period >= LEAST_LOOPED / 2;
     npa_q.known.fuses = npa_q.known.cut && npa_loop_fuses(npa_q.known.loop);
     uint64_t looks = npa_q.known.fuses ? npa_q.known.loop.looks : 0;
     if (rounds && looks != 0 && looks != npa_q.gone.looks) {

@@ -100,6 +100,21 @@ def test_few_requests_stay_one_program() -> None:
     assert npaccel.stats()["flushes"] == 3
 
 
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("before", [56, 60, 61])
+def test_a_few_requests_alike_cut_nothing(before) -> None:
+    """As four copies of a loop in a function of NumPy's: they are no loop of the program's."""
+    lines = [f"    x = x + {k}.25" for k in range(before)]
+    lines += ["    for _ in range(4):", "        x = x * 0.5"]
+    lines += [f"    x = x - {k}.25" for k in range(30)]
+    scope: dict[str, object] = {}
+    exec(compile("\n".join(["def run(x):", *lines, "    return x"]), "<lines>", "exec"), scope)
+    x = arrays()[0]
+    found = npaccel.evaluate(scope["run"](npaccel.asarray(x)))
+    assert npaccel.stats()["flushes"] == 1
+    assert np.array_equal(found, scope["run"](x))
+
+
 def test_rounds_without_code_run_in_one(setting) -> None:
     setting("tiering", "off")
     npaccel.stats(reset=True)
