@@ -75,9 +75,11 @@ def _passed(name: str, dtype: str) -> int:
     return FLIPPED if signs[0::2].all() and not signs[1::2].any() else KEPT
 
 
-def _flips_odd_powers(name: str, dtype: str) -> bool:
-    """Whether an odd power of a negative NaN is a positive one, as glibc has it."""
-    return not np.signbit(getattr(np, name)(_nans(dtype), np.dtype(dtype).type(3.0))).any()
+def _flips_odd_powers(name: str, dtype: str, exponent: str) -> bool:
+    """Whether that odd power of a negative NaN is a positive one, as glibc has it. NumPy calls no
+    power where the exponent is one number and a quotient or a copy is the same, in some versions."""
+    one = np.dtype(dtype).type(float(exponent))
+    return not np.signbit(getattr(np, name)(_nans(dtype), one)).any()
 
 
 def _positive_absolute(dtype: str) -> bool:

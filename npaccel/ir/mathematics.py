@@ -70,7 +70,7 @@ def _whole_power(name: str) -> Op:
     def power(x: Expr, y: Expr) -> Expr:
         result = powers.whole_power(x, y)
         assert isinstance(y.attr, float)
-        flips = y.attr % 2 == 1 and flips_odd_powers(name, x.dtype)
+        flips = y.attr % 2 == 1 and flips_odd_powers(name, x.dtype, y.attr)
         return x.isnan().rare(abs(x), result) if flips else result
 
     return Op(f"whole {name}", 2, 1, "f", power, None, _power_masks,
@@ -84,7 +84,8 @@ def _low_power(name: str) -> Op:
         if y.attr == 0:
             return x.like(1.0)
         result = x.like(1.0) / x
-        return x.isnan().rare(abs(x), result) if flips_odd_powers(name, x.dtype) else result
+        flips = flips_odd_powers(name, x.dtype, -1.0)
+        return x.isnan().rare(abs(x), result) if flips else result
 
     return Op(f"low {name}", 2, 1, "f", power, None, _power_masks)
 

@@ -44,9 +44,10 @@ def like_numpys(name: str, x: Expr, result: Expr) -> Expr:
     return x.isnan().rare(abs(x) if how == POSITIVE else x.flipped(), result)
 
 
-def flips_odd_powers(name: str, dtype: str) -> bool:
-    """Whether an odd power of a negative NaN is a positive one."""
-    return bool(answer(f"nan-odd-power {name} {dtype}"))
+def flips_odd_powers(name: str, dtype: str, exponent: float = 3.0) -> bool:
+    """Whether an odd power of a negative NaN is a positive one; those but 1 and -1 are alike."""
+    asked = exponent if abs(exponent) == 1.0 else 3.0
+    return bool(answer(f"nan-odd-power {name} {dtype} {asked:g}"))
 
 
 def positive_absolute(dtype: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -44,3 +47,28 @@ def test_low_powers_have_plans_of_their_own(setting) -> None:
     for exponent in (0.3, 0.0, -0.0, -1.0, 0.7, -1.5):
         got = np.asarray(npaccel.evaluate(x**exponent * 1))
         np.testing.assert_allclose(got, plain**exponent, rtol=1e-15)
+
+
+SIGNS = """
+import numpy as np, npaccel
+npaccel.config.tiering = "eager"
+x = np.array([np.nan, -np.nan] * (1 << 16))
+for dtype in ("f4", "f8"):
+    of = x.astype(dtype)
+    for exponent in (-1.0, 1.0, 3.0, -3.0, 2.0):
+        y = of.dtype.type(exponent)
+        got = np.asarray(npaccel.evaluate(np.power(npaccel.asarray(of), y)))
+        assert np.array_equal(np.signbit(got), np.signbit(np.power(of, y))), (dtype, exponent)
+print("same")
+"""
+
+
+@pytest.mark.parametrize("level", ["X86_V4 AVX512", "X86_V3 X86_V4 AVX AVX2 AVX512 FMA"])
+def test_signs_of_nans_are_those_of_numpys_loops_for_other_processors(level: str) -> None:
+    """Which call the C library, where those for AVX-512 don't."""
+    known = np._core._multiarray_umath.__cpu_dispatch__
+    less = [one for one in known if one.startswith(tuple(level.split()))]
+    env = {**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(less), "PYTHONSAFEPATH": "1"}
+    command = [sys.executable, "-W", "ignore", "-c", SIGNS]
+    run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert run.stdout == "same\n", run.stderr
