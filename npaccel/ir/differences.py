@@ -77,7 +77,7 @@ def _passed(name: str, dtype: str) -> int:
 
 def _flips_odd_powers(name: str, dtype: str, exponent: str) -> bool:
     """Whether that odd power of a negative NaN is a positive one, as glibc has it. NumPy calls no
-    power where the exponent is one number and a quotient or a copy is the same, in some versions."""
+    power where a quotient or a copy is the same for an exponent of one number, in some versions."""
     one = np.dtype(dtype).type(float(exponent))
     return not np.signbit(getattr(np, name)(_nans(dtype), one)).any()
 
