@@ -261,7 +261,9 @@ void npa_rest_kept(int n)
  * for requests behind it that nothing is like. The rounds are found in the queue itself: the
  * shortest period with which it repeats itself at least once. A loop inside another has a shorter
  * period that reaches less far back, so the period that reaches furthest counts; only where rounds
- * of the outer loop differ, or two of them do not fit in, is it the inner one.
+ * of the outer loop differ, or two of them do not fit in, is it the inner one. A few requests alike
+ * at the end cut nothing (rounds.c): they are a loop of some function's, and the next round, which
+ * may be longer by one request before them, would be cut elsewhere.
  *
  * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is
  * code for one, each found by its own key, since rounds may differ in all but their lines; the last
