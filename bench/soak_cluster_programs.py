@@ -2,8 +2,8 @@
 
     python bench/soak_cluster_programs.py [--programs 500] [--workers 4] [--first 0]
 
-The programs are those of tests/cluster/test_planner.py, on arrays with various maps, read and
-written at home in between, through addresses, too.
+The programs are those of tests/cluster/test_planner.py and test_deepening.py, on arrays with
+various maps, read and written at home in between, through addresses, too.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ def maps(shape: tuple[int, int], nodes: int) -> list[Map | None]:
 
 def program(seed: int, shape: tuple[int, int], nodes: int, place: Any) -> list[np.ndarray]:
     """The same for each seed, wherever arrays are."""
+    from test_deepening import _sweep
     from test_planner import _step
 
     rng = np.random.default_rng(seed)
     kinds = maps(shape, nodes)
     arrays = [place(rng.normal(size=shape), kinds[rng.integers(len(kinds))]) for _ in range(3)]
+    kind = seed % 3  # steps of all kinds, stencils, or both
     for k in range(12):
-        _step(rng, arrays)
+        sweep = kind == 1 or (kind == 2 and rng.random() < 0.5)
+        (_sweep if sweep else _step)(rng, arrays)
         if rng.random() < 0.2:
             x = arrays[rng.integers(len(arrays))]
             arrays.append(x + float(np.asarray(x)[k, k]))

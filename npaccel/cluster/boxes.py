@@ -18,11 +18,13 @@ __all__ = [
     "contains",
     "edges_within",
     "extents",
+    "hull",
     "meet",
     "overlap",
     "runs",
     "size",
     "whole",
+    "without",
 ]
 
 Box: TypeAlias = tuple[range, ...]
@@ -60,6 +62,24 @@ def meet(a: Box, b: Box) -> Box | None:
     """What two boxes share; None: nothing. `b` has no gaps."""
     found = tuple(map(_meet, a, b))
     return found if all(map(len, found)) else None
+
+
+def hull(a: Box, b: Box) -> Box:
+    """The smallest box without gaps around two."""
+    return tuple(range(min(x[0], y[0]), max(x[-1], y[-1]) + 1) for x, y in zip(a, b, strict=True))
+
+
+def without(a: Box, b: Box) -> Iterator[Box]:
+    """What is in `a` and not in `b`, which has no gaps, as boxes that share nothing."""
+    shared = meet(a, b)
+    if shared is None:
+        yield a
+        return
+    for axis, (x, y) in enumerate(zip(a, shared, strict=True)):
+        first = x.index(y[0])
+        for rest in (x[:first], x[first + len(y) :]):
+            if rest:
+                yield (*shared[:axis], rest, *a[axis + 1 :])
 
 
 def overlap(a: Box, b: Box) -> bool:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from npaccel.cluster.boxes import Box, overlap, size, whole
+from npaccel.cluster.boxes import Box, overlap, size
 from npaccel.cluster.placing import touched_by
 from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldPart, Ramp, Run, Stage, Work
 from npaccel.ir.nodes import Request, View
 
-__all__ = ["Machine", "Prediction", "predict"]
+__all__ = ["Machine", "Model", "Prediction", "predict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +48,38 @@ class Prediction(NamedTuple):
 
 
 def predict(plan: ClusterPlan, machine: Machine) -> Prediction:
-    """What a plan takes. In each stage the node that takes longest counts."""
+    """What a plan takes."""
     levels = math.ceil(math.log(max(1, plan.nodes), machine.fan_out)) if plan.nodes > 1 else 0
-    kept = _kept(plan)
-    messages = sum(_sending(plan, stage, machine) for stage in plan.stages)
-    compute = 0.0
-    for stage in plan.stages:
-        loads = [_touched(plan, work, kept) for work in stage.work.values()]
-        compute += max(loads, default=0) / machine.memory_bytes_s
+    model = Model(plan, machine)
+    messages = sum(map(model.messages_s, plan.stages))
+    compute = sum(map(model.compute_s, plan.stages))
     return Prediction(levels * machine.latency_s, messages, compute)
 
 
-def _sending(plan: ClusterPlan, stage: Stage, machine: Machine) -> float:
-    """Sending and receiving go on at once; what a node sends goes one after another."""
-    sent: dict[tuple[int, int], list[float]] = {}
-    for (source, target), n in plan.traffic(stage):
-        for key in ((0, source), (1, target)):
-            sent.setdefault(key, []).append(n)
-    pairs = stage.pairs()
-    found = [0.0]
-    for (side, node), sizes in sent.items():
-        count = sum(1 for pair in pairs if pair[side] == node)
-        found.append(count * machine.latency_s + sum(sizes) / machine.network_bytes_s)
-    return max(found)
+class Model:
+    """What a plan's stages take, or others of the same requests. In each the node that takes
+    longest counts."""
+
+    def __init__(self, plan: ClusterPlan, machine: Machine) -> None:
+        self._plan, self._machine = plan, machine
+        self._kept = _kept(plan)
+
+    def messages_s(self, stage: Stage) -> float:
+        """Sending and receiving go on at once; what a node sends goes one after another."""
+        machine = self._machine
+        sent: dict[tuple[int, int], float] = {}
+        for pair in stage.pairs():
+            for key in enumerate(pair):
+                sent[key] = sent.get(key, 0.0) + machine.latency_s
+        for pair, n in self._plan.traffic(stage):
+            for key in enumerate(pair):
+                sent[key] += n / machine.network_bytes_s
+        return max(sent.values(), default=0.0)
+
+    def compute_s(self, stage: Stage) -> float:
+        """What is read and written."""
+        loads = [_touched(self._plan, work, self._kept) for work in stage.work.values()]
+        return max(loads, default=0) / self._machine.memory_bytes_s
 
 
 def _kept(plan: ClusterPlan) -> frozenset[int]:
@@ -88,7 +97,7 @@ def _kept(plan: ClusterPlan) -> frozenset[int]:
 def _boxes(part: Work) -> tuple[Request, Iterable[Box]]:
     """A request, and at which of its indices the work is."""
     if isinstance(part, Run):
-        return part.request, [whole(part.request.shape)]
+        return part.request, [part.box]
     if isinstance(part, Ramp):
         return part.request, [(part.part,)]
     return part.request, part.boxes if isinstance(part, FoldPart) else [part.band]
@@ -98,10 +107,10 @@ def _touched(plan: ClusterPlan, work: list[Work], kept: frozenset[int]) -> int:
     """Bytes that a node reads and writes in a stage."""
     total, here = 0, _Pass(plan, kept)
     for part in work:
-        if not here.takes(part):
+        if not here.took(part):
             total += here.size_bytes
             here = _Pass(plan, kept)
-        here.add(part)
+            here.took(part)
     return total + here.size_bytes
 
 
@@ -132,21 +141,20 @@ class _Pass:
         writes = () if isinstance(part, FoldPart) else request.outputs
         return list(self._accesses(part, reads)), list(self._accesses(part, writes))
 
-    def takes(self, part: Work) -> bool:
-        """Whether it can be done in the same loop."""
+    def took(self, part: Work) -> bool:
+        """Whether it can be done in the same loop; then it is."""
         read, written = self._both(part)
-        return not (
+        if (
             _apart(self._written, read)
             or _apart(self._read, written)
             or _apart(self._written, written)
-        )
-
-    def add(self, part: Work) -> None:
-        read, written = self._both(part)
+        ):
+            return False
         self._read += read
         self._written += written
         for one in (*read, *written):
             self._boxes.setdefault(one.buffer, []).append(one.box)
+        return True
 
     @property
     def size_bytes(self) -> int:

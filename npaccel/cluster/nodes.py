@@ -249,7 +249,7 @@ class Node:
             if not found or found[-1].alone is not None:
                 found.append(_Group([], []))
             if isinstance(part, Run):
-                found[-1].requests.append(part.request)
+                found[-1].requests.append(restricted(part.request, part.box))
             else:
                 numbered = [(self._room(piece), piece) for piece in made or ()]
                 found[-1].requests.extend(piece.into(buffer) for buffer, piece in numbered)

@@ -8,12 +8,13 @@ whose (`owned_by`), and what a box of them touches (`touched_by`).
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from npaccel.cluster.boxes import Box, boxes_of_run, meet, runs, whole
+from npaccel.cluster.boxes import Box, boxes_of_run, hull, meet, runs, whole
 from npaccel.cluster.parts import Placement
 from npaccel.errors import MapError
 from npaccel.ir.nodes import View
@@ -26,6 +27,7 @@ __all__ = [
     "dense_strides",
     "layout_of",
     "owned_by",
+    "shown_box",
     "touched_by",
 ]
 
@@ -148,7 +150,8 @@ class _Axis(NamedTuple):
     moving: tuple[tuple[int, int], ...]
 
 
-def _axes(layout: Layout, view: View, shape: Sequence[int]) -> tuple[_Axis, ...] | None:
+@functools.lru_cache(1 << 10)  # it is asked for each node, and each box of a node
+def _axes(layout: Layout, view: View, shape: tuple[int, ...]) -> tuple[_Axis, ...] | None:
     """A view in the layout's terms; None: it is not made of whole steps along its axes."""
     item = item_size(view.dtype)
     rest = view.offset * item - layout.offset
@@ -214,23 +217,50 @@ def owned_by(placed: Placed, view: View, shape: Sequence[int]) -> list[Share] | 
 
     None: these are no boxes, or an index shows no element alone.
     """
-    layout = placed.layout
-    axes = _axes(layout, view, shape)
+    axes = _axes(placed.layout, view, shape)
     if axes is None or any(len(axis.moving) > 1 for axis in axes):
         return _owned_in_rows(placed, view, shape)
-    found = []
-    for node, part in placed.shares:
-        box = list(whole(shape))
-        for axis, along in zip(axes, part, strict=True):
-            if axis.moving:
-                ((at, step),) = axis.moving
-                box[at] = _along(along, axis.start, step, shape[at])
-            elif axis.start not in along:
-                break
-        else:
-            if all(map(len, box)):
-                found.append(Share(node, tuple(box)))
-    return found
+    shown = ((node, _shown(axes, shape, part)) for node, part in placed.shares)
+    return [Share(node, box) for node, box in shown if box is not None]
+
+
+def _shown(axes: Sequence[_Axis], shape: Sequence[int], part: Box) -> Box | None:
+    """The indices at which a view shows what is in a box without gaps; None: at none."""
+    box = list(whole(shape))
+    for axis, along in zip(axes, part, strict=True):
+        if axis.moving:
+            ((at, step),) = axis.moving
+            box[at] = _along(along, axis.start, step, shape[at])
+        elif axis.start not in along:
+            return None
+    return tuple(box) if all(map(len, box)) else None
+
+
+class Shown:
+    """A view whose elements are those of a box without gaps, each at one index.
+
+    box : of the layout
+    """
+
+    def __init__(self, axes: Sequence[_Axis], shape: Sequence[int]) -> None:
+        self._axes, self._shape = axes, shape
+        self.box = tuple(_touched(axis, whole(shape)) for axis in axes)
+
+    def at(self, part: Box) -> Box:
+        """The indices at which it shows what is in a part of its box, and the gaps of that."""
+        found = _shown(self._axes, self._shape, hull(part, part))
+        assert found is not None
+        return found
+
+
+def shown_box(layout: Layout, view: View, shape: Sequence[int]) -> Shown | None:
+    """The view as one that shows a box; None: it is none."""
+    axes = _axes(layout, view, shape)
+    if axes is None or item_size(view.dtype) != layout.item:
+        return None
+    if any(len(axis.moving) > 1 or abs(step) != 1 for axis in axes for _, step in axis.moving):
+        return None
+    return Shown(axes, shape)
 
 
 def _owned_in_rows(placed: Placed, view: View, shape: Sequence[int]) -> list[Share] | None:

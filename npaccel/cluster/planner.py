@@ -2,7 +2,7 @@
 
 The owner of a result computes it. What it needs of others is sent at the beginning of a stage, as
 it is then; a stage ends where something is needed that was written in it. So many operations take
-one message from each neighbour.
+one message from each neighbour; and stages are made one where that is cheaper (deepening.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from npaccel.cluster import folding
 from npaccel.cluster.boxes import Box, contains, overlap, size, whole
+from npaccel.cluster.deepening import deepened
 from npaccel.cluster.fold_requests import has_same_order
 from npaccel.cluster.inferring import place_all
 from npaccel.cluster.placing import Placed, Share, owned_by, touched_by
@@ -48,7 +49,7 @@ def plan_requests(trace: Trace, placed: Mapping[int, Placed], nodes: int) -> Clu
     for request in trace.requests:
         if math.prod(request.shape) or request.kind is Kind.REDUCE:
             planner.add(request)
-    return planner.done()
+    return deepened(planner.done())
 
 
 class _Entry:
@@ -160,8 +161,7 @@ class _Planner:
             return
         self._fetch(request, shares)
         for node, box in shares:
-            part = restricted(request, box)
-            work: Work = Ramp(request, box[0]) if request.kind is Kind.IOTA else Run(part)
+            work: Work = Ramp(request, box[0]) if request.kind is Kind.IOTA else Run(request, box)
             self._work(node, work)
         self._wrote(request)
 
@@ -187,7 +187,7 @@ class _Planner:
         everything = whole(request.shape)
         if 0 not in request.shape:
             self._fetch(request, [Share(node, everything)], (*request.reads, *request.outputs))
-        self._work(node, Run(request))
+        self._work(node, Run(request, everything))
         self.alone.append(Whole(request.index, node, reason))
         self._wrote(request)
         for view in request.outputs:
@@ -304,9 +304,8 @@ class _Planner:
             return
         self._fetch(request, shares)
         for node, band in shares:
-            mine = restricted(request, band)
-            if not ordered or has_same_order(request, mine):
-                self._work(node, Run(mine))
+            if not ordered or has_same_order(request, restricted(request, band)):
+                self._work(node, Run(request, band))
                 continue
             self._work(node, FoldPart(request, band, (band,), False))
             self._work(node, FoldEnd(request, band))

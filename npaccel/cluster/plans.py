@@ -58,9 +58,10 @@ class PartialSums(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A request, or the part of one that is restricted to a box."""
+    """A request at the indices in a box."""
 
     request: Request
+    box: Box
 
 
 class Ramp(NamedTuple):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from npaccel import Map
+from npaccel.cluster import planner
 from npaccel.cluster.costs import Machine, predict
 from npaccel.cluster.placing import Layout, Placed, dense_strides
 from npaccel.cluster.planner import plan_requests
@@ -28,12 +29,19 @@ def planned(make, counts: tuple[int, int]):
     return plan_requests(make(shape).trace(), {0: placed, 1: placed}, counts[0] * counts[1])
 
 
+@pytest.fixture
+def flat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages are not made one."""
+    monkeypatch.setattr(planner, "deepened", lambda plan: plan)
+
+
 def test_temporaries_cost_nothing() -> None:
     found = predict(planned(scaling.elementwise, (1, 1)), MACHINE)
     assert found.compute_s == pytest.approx(2 * MIB_512 / 25e9)
     assert (found.messages_s, found.begin_s) == (0, 0)
 
 
+@pytest.mark.usefixtures("flat")
 def test_a_sweep_is_a_pass_and_two_halos() -> None:
     """Ten sweeps on four nodes in a row: the inner ones send to two neighbours."""
     found = predict(planned(scaling.stencil, (4, 1)), MACHINE)
@@ -45,11 +53,25 @@ def test_a_sweep_is_a_pass_and_two_halos() -> None:
     assert found.total_s == pytest.approx(sum(found))
 
 
+@pytest.mark.usefixtures("flat")
 @pytest.mark.parametrize("counts", [(2, 1), (1, 2), (4, 4)])
 def test_no_temporary_crosses_a_stage(counts: tuple[int, int]) -> None:
     plan = planned(scaling.stencil, counts)
     assert len(plan.stages) == 10
     assert predict(plan, MACHINE).compute_s == pytest.approx(10 * 2 * MIB_512 / 25e9, rel=0.01)
+
+
+@pytest.mark.parametrize("counts", [(2, 1), (4, 1), (4, 4)])
+def test_stages_are_one_where_that_is_cheaper(
+    counts: tuple[int, int], request: pytest.FixtureRequest
+) -> None:
+    deep = planned(scaling.stencil, counts)
+    request.getfixturevalue("flat")
+    apart = planned(scaling.stencil, counts)
+    assert len(apart.stages) == 10 > len(deep.stages)
+    assert predict(deep, Machine()).total_s < predict(apart, Machine()).total_s
+    assert 2 * deep.messages < apart.messages
+    assert counts == (4, 4) or len(deep.stages) > 1  # rows are long: ten at once would be dear
 
 
 def test_the_pages_pictures_are_what_maps_draw() -> None:
