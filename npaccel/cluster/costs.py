@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from npaccel.cluster.boxes import Box, overlap, size
 from npaccel.cluster.placing import touched_by
-from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldPart, Ramp, Run, Stage, Work
+from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldJoin, FoldPart, Ramp, Run, Stage, Work
 from npaccel.ir.nodes import Request, View
 
 __all__ = ["Machine", "Model", "Prediction", "predict"]
@@ -137,8 +137,8 @@ class _Pass:
 
     def _both(self, part: Work) -> tuple[list[_Access], list[_Access]]:
         request = part.request
-        reads = [] if isinstance(part, FoldEnd) else request.reads
-        writes = () if isinstance(part, FoldPart) else request.outputs
+        reads = () if isinstance(part, FoldEnd | FoldJoin) else request.reads
+        writes = () if isinstance(part, FoldPart | FoldJoin) else request.outputs
         return list(self._accesses(part, reads)), list(self._accesses(part, writes))
 
     def took(self, part: Work) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ __all__ = [
     "counted",
     "finish",
     "is_ordered",
+    "joined",
+    "merged",
     "order_of",
     "partials",
     "unit_boxes",
@@ -123,8 +125,20 @@ def units_of(order: Order, box: Box) -> Iterator[Unit]:
 
 def units_in(order: Order, boxes: Iterable[Box]) -> list[Unit]:
     """The units whose first elements lie in some boxes; neighbours together."""
+    return merged(unit for box in boxes for unit in units_of(order, box))
+
+
+def merged(units: Iterable[Unit]) -> list[Unit]:
+    """Units with neighbours together: chunks of a row, and rows of which there are the same."""
+    rows: list[Unit] = []
+    for unit in sorted(units):
+        last = rows[-1] if rows else None
+        if last is not None and (*last[:2], last.stop) == unit[:3]:
+            rows[-1] = last._replace(stop=unit.stop)
+        else:
+            rows.append(unit)
     found: list[Unit] = []
-    for unit in sorted(unit for box in boxes for unit in units_of(order, box)):
+    for unit in rows:
         last = found[-1] if found else None
         if last is not None and last.high == unit.low and last.chunks == unit.chunks:
             found[-1] = last._replace(high=unit.high)
@@ -339,19 +353,52 @@ def _cut(values: Array, box: Box, cell: Box) -> Array:
 def _ordered(request: Request, found: list[Partial]) -> Array:
     rule = find(request.op, request.loop)
     assert rule is not None and rule.fold is not None
+    return counter(rule.fold, ((one.size, one.values) for one in _rows(rule.fold, found)))
+
+
+def _rows(fold: Fold, found: Iterable[Partial]) -> list[Partial]:
+    """Partial results of whole rows, in order; the chunks of a row are put together."""
     by_row: dict[int, list[Partial]] = {}
     for one in found:
         by_row.setdefault(one.row, []).append(one)
-    start: Callable[[Partial], int] = lambda one: one.start  # noqa: E731
-    rows = [(one.start, one.size, one.values) for one in by_row.pop(-1, [])]
+    rows = by_row.pop(-1, [])
     for row, parts in by_row.items():
-        total = counter(rule.fold, ((one.size, one.values) for one in sorted(parts, key=start)))
-        rows.append((row, 1, total))
-    rows.sort(key=lambda item: item[0])
-    return counter(rule.fold, ((size, values) for _, size, values in rows))
+        total = counter(fold, ((one.size, one.values) for one in sorted(parts, key=_start)))
+        rows.append(Partial(parts[0].band, -1, row, 1, total))
+    return sorted(rows, key=_start)
 
 
-def _exact(request: Request, found: list[Partial]) -> Array:
+def _start(partial: Partial) -> int:
+    return partial.start
+
+
+def joined(
+    request: Request, band: Box, units: Iterable[Unit], found: Sequence[Partial]
+) -> list[Partial]:
+    """What units amount to, of what parts of them do: as `partials` has it for all of them."""
+    if not is_ordered(request):
+        return [found[0]._replace(values=_exact(request, found))]
+    rule = find(request.op, request.loop)
+    assert rule is not None and rule.fold is not None
+    order, made = order_of(request), list[Partial]()
+    for unit in units:
+        if len(unit.chunks) == order.chunks:
+            rows = range(unit.low, unit.high)
+            mine = [one for one in found if (one.start if one.row < 0 else one.row) in rows]
+            lines = {-1: (rows, _rows(rule.fold, mine))}
+        else:
+            lines = {
+                row: (unit.chunks, sorted((p for p in found if p.row == row), key=_start))
+                for row in range(unit.low, unit.high)
+            }
+        for row, (part, line) in lines.items():
+            for start, size in aligned(part.start, part.stop):
+                here = ((p.size, p.values) for p in line if start <= p.start < start + size)
+                made.append(Partial(band, row, start, size, counter(rule.fold, here)))
+    return made
+
+
+def _exact(request: Request, found: Sequence[Partial]) -> Array:
     value = found[0].values
     for one in found[1:]:
         value = ufunc(request.op)(value, one.values)

@@ -21,6 +21,7 @@ from npaccel.cluster.folding import Partial
 from npaccel.cluster.placing import Layout
 from npaccel.cluster.plans import (
     FoldEnd,
+    FoldJoin,
     FoldPart,
     Keep,
     PartialSums,
@@ -164,7 +165,7 @@ class Node:
         self.memory = {info.index: new_memory(info.size_bytes) for info in buffers}
         self.values: Mapping[tuple[int, int], Any] = {}
         self.raised: dict[int, int] = {}
-        self._made: dict[tuple[int, Box], list[Partial]] = {}
+        self._made: dict[tuple[int, int, Box], list[Partial]] = {}  # by request and level
         self._arrived: dict[int, list[Partial]] = {}
         self._requests: dict[int, Request] = {}
         self._first: dict[tuple[int, int], Trace] = {}  # as recorded, by stage and place
@@ -213,7 +214,7 @@ class Node:
             for axis in kept_axes
         )
         where = (*where, ...)
-        for partial in self._made[sums.request, sums.of]:
+        for partial in self._made[sums.request, sums.level, sums.of]:
             values = partial.values.reshape(shape)[where].ravel()
             yield sums.request, partial._replace(band=sums.band, values=values)
 
@@ -277,6 +278,8 @@ class Node:
                 self._ramp(part)
             elif isinstance(part, FoldPart):
                 self._fold(part)
+            elif isinstance(part, FoldJoin):
+                self._join(part)
             elif isinstance(part, FoldEnd):
                 self._finish(part)
 
@@ -384,9 +387,19 @@ class Node:
     def _keep(self, part: FoldPart, made: list[Partial]) -> None:
         self._requests[part.request.index] = part.request
         if part.sent:
-            self._made[part.request.index, part.band] = made
+            self._made[part.request.index, 0, part.band] = made
         else:
             self._arrived.setdefault(part.request.index, []).extend(made)
+
+    def _join(self, part: FoldJoin) -> None:
+        request, there = part.request, self._arrived.pop(part.request.index)
+        found = [one for one in there if one.band == part.band]
+        self._arrived[request.index] = [one for one in there if one.band != part.band]
+        made = folding.joined(request, part.band, part.units, found)
+        values = np.concatenate([one.values for one in made])
+        self._note(request, folding.raised_at_end(request, found, values))
+        self._requests[request.index] = request
+        self._made[request.index, part.level, part.band] = made
 
     def _finish(self, part: FoldEnd) -> None:
         request = part.request

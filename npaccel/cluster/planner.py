@@ -7,9 +7,9 @@ one message from each neighbour; and stages are made one where that is cheaper (
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from npaccel.cluster import folding
 from npaccel.cluster.boxes import Box, contains, overlap, size, whole
@@ -30,6 +30,7 @@ from npaccel.cluster.plans import (
     Work,
     restricted,
 )
+from npaccel.cluster.trees import Tree, Units, tree_of
 from npaccel.ir.nodes import Kind, Request, Trace, View
 from npaccel.ir.ops import find
 from npaccel.ir.scalar import item_size
@@ -79,7 +80,7 @@ class _Planner:
         self.entries: list[_Entry] = []
         self.written: dict[int, list[Box]] = {}
         self.held: dict[int, list[tuple[int, Box]]] = {}
-        self.folds: dict[int, tuple[Request, list[Share], list[PartialSums]]] = {}
+        self.folds: dict[int, tuple[Request, list[Share], Tree]] = {}
         self.home: list[Transfer] = []
         self._lives = _lives(trace)
 
@@ -110,15 +111,16 @@ class _Planner:
         self.home = []
         self.folds = {k: one for k, one in folds.items() if one[0].index in moved}
         self.stages.append(Stage())
+        self._join([tree for buffer, (*_, tree) in folds.items() if buffer not in self.folds])
         self.written, self.entries = {}, []
         if home:
             self.entries.append(_Entry(self.alone[-1].request))
         for move in home:
             self.stage.transfers.append(move)
             self._write(move.buffer, [move.box])
-        for buffer, (request, shares, sums) in folds.items():
+        for buffer, (request, shares, tree) in folds.items():
             if buffer not in self.folds:
-                self.stage.partials.extend(sums)
+                self.stage.partials.extend(tree.sums)
                 self.entries.append(_Entry(request.index))
                 for node, band in shares:
                     self._work(node, FoldEnd(request, band))
@@ -127,6 +129,15 @@ class _Planner:
             self.entries.append(entry)
             for buffer, boxes in entry.writes:
                 self.written.setdefault(buffer, []).extend(boxes)
+
+    def _join(self, trees: list[Tree]) -> None:
+        """Stages in which partial results are joined."""
+        for levels in itertools.zip_longest(*(tree.levels for tree in trees)):
+            for sums, joins in filter(None, levels):
+                self.stage.partials.extend(sums)
+                for node, join in joins:
+                    self.stage.work.setdefault(node, []).append(join)
+            self.stages.append(Stage())
 
     def _behind(self, last: int) -> int:
         """Where the stage may end, behind entry `last`: where fewest temporaries are alive, which
@@ -326,7 +337,7 @@ class _Planner:
         self, request: Request, shares: list[Share], there: list[Share], *, ordered: bool
     ) -> bool:
         """Reduce where the operand lies, and send what that gives, if that is less."""
-        sums, work, fetches = self._sums(request, shares, there, ordered=ordered)
+        sums, units, work, fetches = self._sums(request, shares, there, ordered=ordered)
         cost = sum(one.size_bytes for one in sums if one.source != one.target)
         instead = self._cost(self._missing(request, shares))
         if cost + self._cost(self._needs(request, fetches)) >= instead:
@@ -335,7 +346,7 @@ class _Planner:
         for node, part in work:
             self._work(node, part)
         (view,) = request.outputs
-        self.folds[view.buffer] = request, shares, sums
+        self.folds[view.buffer] = request, shares, tree_of(request, sums, units)
         return True
 
     def _needs(self, request: Request, fetches: list[Share]) -> list[Transfer]:
@@ -346,8 +357,8 @@ class _Planner:
 
     def _sums(
         self, request: Request, shares: list[Share], there: list[Share], *, ordered: bool
-    ) -> tuple[list[PartialSums], list[tuple[int, FoldPart]], list[Share]]:
-        """What is sent, who makes it, and which boxes of the operand they need for it."""
+    ) -> tuple[list[PartialSums], Units, list[tuple[int, FoldPart]], list[Share]]:
+        """What is sent, of which units, who makes it, and which boxes of the operand they need."""
         order = folding.order_of(request) if ordered else None
         item = max(4, item_size(request.loop[-1])) if ordered else item_size(request.loop[-1])
         grouped: dict[tuple[int, Box], list[Box]] = {}
@@ -356,24 +367,26 @@ class _Planner:
         sums: list[PartialSums] = []
         work: list[tuple[int, FoldPart]] = []
         fetches: list[Share] = []
+        units: dict[tuple[int, int, Box], list[folding.Unit]] = {}
         for (node, band), boxes in grouped.items():
-            count, units = len(boxes), list[Any]()
+            count, mine = len(boxes), list[folding.Unit]()
             if order is not None:
-                units = folding.units_in(order, boxes)
-                count = folding.counted(order, units)
-                parts = folding.unit_boxes(order, band, units)
+                mine = folding.units_in(order, boxes)
+                count = folding.counted(order, mine)
+                parts = folding.unit_boxes(order, band, mine)
                 fetches.extend(Share(node, part) for part in parts)
             if not count:
                 continue
+            units[0, node, band] = mine
             work.append((node, FoldPart(request, band, tuple(boxes), True)))
-            for target, mine in shares:
-                shared = _common(band, mine)
+            for target, box in shares:
+                shared = _common(band, box)
                 if shared is not None:
                     n = math.prod(len(p) for k, p in enumerate(shared) if k not in request.axes)
                     sums.append(
                         PartialSums(node, target, request.index, shared, band, count, item, n)
                     )
-        return sums, work, fetches
+        return sums, units, work, fetches
 
 
 def _lives(trace: Trace) -> list[tuple[int, int]]:

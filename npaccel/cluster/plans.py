@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from npaccel.cluster.boxes import Box, extents, size
+from npaccel.cluster.folding import Unit
 from npaccel.cluster.placing import Placed
 from npaccel.ir.nodes import Request, Trace, View
 
 __all__ = [
     "ClusterPlan",
     "FoldEnd",
+    "FoldJoin",
     "FoldPart",
     "Keep",
     "PartialSums",
@@ -49,8 +51,13 @@ class PartialSums(NamedTuple):
     of: Box
     number: int
     item: int
-
     points: int
+    level: int = 0
+
+    @property
+    def key(self) -> tuple[int, int, Box]:
+        """Of a request's partial results, whose these are."""
+        return self.level, self.source, self.of
 
     @property
     def size_bytes(self) -> int:
@@ -82,6 +89,16 @@ class FoldPart(NamedTuple):
     sent: bool
 
 
+class FoldJoin(NamedTuple):
+    """Partial results of others for `band` become those of all of them, of units of a float sum,
+    and are sent on. level : how often they are joined then."""
+
+    request: Request
+    band: Box
+    units: tuple[Unit, ...]
+    level: int
+
+
 class FoldEnd(NamedTuple):
     """Partial results become the result, in `band`."""
 
@@ -97,7 +114,7 @@ class Keep(NamedTuple):
     box: Box
 
 
-Work = Run | Ramp | FoldPart | FoldEnd
+Work = Run | Ramp | FoldPart | FoldJoin | FoldEnd
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from test_planner import _step, heat, numbers
 
 import npaccel
 from npaccel import BackendUnavailable, Map, _native
-from npaccel.cluster import dask_workers, wires
+from npaccel.cluster import dask_workers, folding, trees, wires
 from npaccel.cluster.dask_workers import Workers
 from npaccel.cluster.recorded import plan_pending
 
@@ -108,6 +108,33 @@ def test_stencils_and_reductions(workers: Workers) -> None:
     plan = both(workers, program, x, y)
     halos = 2 * 2 * (workers.nodes - 1)
     assert plan.messages <= halos + workers.nodes and not plan.alone
+
+
+def test_sweeps_send_once(workers: Workers) -> None:
+    made = Map.block(SHAPE, workers.nodes)
+    x, y = place(numbers(1), made), place(numbers(2), made)
+
+    def program() -> Any:
+        for _ in range(3):
+            heat(x, y)
+            heat(y, x)
+        return x
+
+    assert both(workers, program, x, y).messages == 2 * (workers.nodes - 1)
+
+
+def test_partial_results_along_a_tree(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "FAN_IN", 2)
+    n = 9 * folding.CHUNK
+    made = Map.block((n,), workers.nodes)
+    x, i = place(numbers(1, (n,)), made), place(numbers(2, (n,), "i4"), made)
+
+    def program() -> Any:
+        whole = [np.add.reduce(one, keepdims=True) for one in (x, i)]
+        return *whole, np.maximum.reduce(x, keepdims=True)
+
+    plan = both(workers, program)
+    assert len(plan.stages) == (2 if workers.nodes == 2 else 3) and not plan.alone
 
 
 def test_messages_per_worker_do_not_grow_with_operations(workers: Workers) -> None:
