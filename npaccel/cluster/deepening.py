@@ -49,15 +49,18 @@ class _Deepening:
 
     def stages(self) -> list[Stage]:
         """Those of the plan, or fewer."""
-        rest, runs = [*map(self._timed, self._plan.stages)], list[list[_Timed]]()
+        rest, runs = (
+            [*map(self._timed, self._plan.stages)],
+            list[tuple[list[_Timed], _Joint | None]](),
+        )
         while rest:
-            _, first = self._joined(rest, {})
-            runs.append(rest[first:])
+            joint, first = self._joined(rest)
+            runs.append((rest[first:], joint))
             del rest[first:]
         found: list[_Timed] = []
         held: Held = {}
-        for run in reversed(runs):
-            best = self._best(run, held)
+        for run, joint in reversed(runs):
+            best = self._best(run, held, joint)
             held = self._held_behind(best, held)
             found += best
         return [one.stage for one in found]
@@ -65,12 +68,14 @@ class _Deepening:
     def _timed(self, stage: Stage) -> _Timed:
         return _Timed(stage, self._model.messages_s(stage), self._model.compute_s(stage))
 
-    def _best(self, run: list[_Timed], held: Held) -> list[_Timed]:
+    def _best(self, run: list[_Timed], held: Held, joint: _Joint | None = None) -> list[_Timed]:
         """A run of stages as it is, or parts of it made one: all, or halves, and so on."""
-        stage = self._joined(run, held)[0] if len(run) > 1 else None
-        if stage is None:
+        if len(run) == 1:
             return run
-        one, half = self._timed(stage), len(run) // 2
+        joint = joint or self._joined(run)[0]
+        if joint is None:
+            return run
+        one, half = self._timed(joint.stage(run[0].stage, held)), len(run) // 2
         least = run[0].messages_s + run[half].messages_s + sum(part.compute_s for part in run)
         if _total(one) <= least:
             return [one]
@@ -78,7 +83,7 @@ class _Deepening:
         parts += self._best(run[half:], self._held_behind(parts, held))
         return [one] if _total(one) < sum(map(_total, parts)) else parts
 
-    def _joined(self, run: list[_Timed], held: Held) -> tuple[Stage | None, int]:
+    def _joined(self, run: list[_Timed]) -> tuple[_Joint | None, int]:
         """Stages as one; or None, and which is the first that can be one with all behind it."""
         joint = _Joint(self._plan)
         for first in reversed(range(len(run))):
@@ -88,7 +93,7 @@ class _Deepening:
                 return None, first + 1
             if run[first].stage.partials and first:
                 return None, first
-        return Stage(joint.transfers(held), run[0].stage.partials, joint.all_work()), 0
+        return joint, 0
 
     def _held_behind(self, stages: Iterable[_Timed], held: Held) -> Held:
         """What is held of others' when stages end: what they have not written."""
@@ -222,14 +227,15 @@ class _Joint:
         parts += [Run(requests[index], box) for index, boxes in grown.items() for box in boxes]
         return sorted(parts, key=lambda part: part.request.index)
 
-    def all_work(self) -> dict[int, list[Work]]:
-        """What each node does, in order."""
-        return {
+    def stage(self, first: Stage, held: Held) -> Stage:
+        """All as one, of which `first` is the first."""
+        work = {
             node: [part for one in reversed(parts) for part in one]
             for node, parts in self._work.items()
         }
+        return Stage(self._transfers(held), first.partials, work)
 
-    def transfers(self, held: Held) -> list[Transfer]:
+    def _transfers(self, held: Held) -> list[Transfer]:
         """What is sent when the first stage begins."""
         there: dict[tuple[int, int], list[Box]] = {}
         for move in self._sent:

@@ -20,7 +20,7 @@ from npaccel.ir.nodes import Request
 __all__ = ["Level", "Tree", "Units", "tree_of"]
 
 FAN_IN = Machine().fan_out
-Units: TypeAlias = Mapping[tuple[int, int, Box], Sequence[Unit]]  # by `PartialSums.key`
+Units: TypeAlias = Mapping[tuple[int, int, Box], list[Unit]]  # by `PartialSums.key`
 
 
 class Level(NamedTuple):
@@ -58,7 +58,7 @@ def tree_of(request: Request, sums: list[PartialSums], units: Units) -> Tree:
                 one, join = _join(request, group, len(levels), known)
                 levels[-1].sums.extend(mine._replace(target=one.source) for mine in group)
                 levels[-1].joins.append((one.source, join))
-                known[one.key] = join.units
+                known[one.key] = [*join.units]
                 sums.append(one)
 
 

@@ -83,14 +83,14 @@ def test_overflow_where_results_are_joined_warns(monkeypatch: pytest.MonkeyPatch
     values[:: folding.CHUNK] = 1e308
     x = place(values, Map.block(values.shape, 8))
     npaccel.evaluate()
-    total = np.add.reduce(x, keepdims=True)
-    plan, contents = plan_pending()
-    simulation = Simulation(plan, {k: bytes(read()) for k, read in contents.items()})
-    simulation.run()
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        total = np.add.reduce(x, keepdims=True)
+        plan, contents = plan_pending()
+        simulation = Simulation(plan, {k: bytes(read()) for k, read in contents.items()})
+        simulation.run()
+        npaccel.evaluate(total)
     assert len(plan.stages) == 4
     assert simulation.raised == {0: folding.OVERFLOW}
-    with pytest.warns(RuntimeWarning, match="overflow"):
-        npaccel.evaluate(total)
 
 
 def test_units_with_neighbours() -> None:
