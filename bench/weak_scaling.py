@@ -93,6 +93,18 @@ def stencil(shape: tuple[int, int]) -> Program:
     return p
 
 
+def total(shape: tuple[int, int]) -> Program:
+    """A sum of all elements."""
+    p = Program(shape)
+    x = p.array()
+    p.buffers.append(BufferInfo(1, 8, False, False, True))
+    out = View(1, F8, 0, (0, 0))
+    p.requests.append(
+        Request(0, Kind.REDUCE, "add", shape, (0, 1), (p.view(x),), (out,), (F8, F8), None, 0)
+    )
+    return p
+
+
 def grid_of(nodes: int) -> tuple[int, int]:
     """The most square grid."""
     rows = next(k for k in range(math.isqrt(nodes), 0, -1) if nodes % k == 0)
@@ -102,7 +114,7 @@ def grid_of(nodes: int) -> tuple[int, int]:
 def main() -> None:
     """Print a row per program, map and number of nodes, and JSON where it is asked for."""
     rows = []
-    for make in (elementwise, stencil):
+    for make in (elementwise, stencil, total):
         for kind in ("rows", "grid"):
             alone: dict[float, float] = {}
             for nodes in NODES:
@@ -111,11 +123,9 @@ def main() -> None:
                 made = Map.grid(shape, counts)
                 layout = Layout(shape, dense_strides(shape, 8), 0, 8)
                 begin = time.process_time()
-                plan = plan_requests(
-                    make(shape).trace(),
-                    {0: Placed.by(layout, made), 1: Placed.by(layout, made)},
-                    nodes,
-                )
+                placed = Placed.by(layout, made)
+                given = {0: placed} if make is total else {0: placed, 1: placed}
+                plan = plan_requests(make(shape).trace(), given, nodes)
                 planned = time.process_time() - begin
                 for latency in (80e-6, 800e-6):
                     found = predict(plan, Machine(latency_s=latency))

@@ -49,10 +49,8 @@ class _Deepening:
 
     def stages(self) -> list[Stage]:
         """Those of the plan, or fewer."""
-        rest, runs = (
-            [*map(self._timed, self._plan.stages)],
-            list[tuple[list[_Timed], _Joint | None]](),
-        )
+        rest = [*map(self._timed, self._plan.stages)]
+        runs: list[tuple[list[_Timed], _Joint | None]] = []
         while rest:
             joint, first = self._joined(rest)
             runs.append((rest[first:], joint))
@@ -211,12 +209,11 @@ class _Joint:
 
     def _is_home(self, move: Transfer) -> bool:
         """Whether it goes to who owns it, and others need it from there at once."""
-        needed = [box for boxes in self._needed.get(move.buffer, {}).values() for box in boxes]
-        if not self._alone or not any(overlap(box, move.box) for box in needed):
+        owners = self._plan.placed[move.buffer].split(move.box)
+        if not self._alone or all(node != move.target for node, _ in owners):
             return False
-        return any(
-            node == move.target for node, _ in self._plan.placed[move.buffer].split(move.box)
-        )
+        needed = self._needed.get(move.buffer, {}).values()
+        return any(overlap(box, move.box) for boxes in needed for box in boxes)
 
     def _parts(self, work: Sequence[Work], grown: dict[int, list[Box]]) -> list[Work]:
         """What a node does in a stage, in order."""
