@@ -109,6 +109,24 @@ def test_masks_that_lie_in_their_array() -> None:
     np.testing.assert_array_equal(x, expected)
 
 
+@pytest.mark.parametrize("dtype", ["d", "H"])
+def test_more_than_small(dtype: str) -> None:
+    """Arrays that are large, but left to NumPy after some calls."""
+    n = 100_000 // np.dtype(dtype).itemsize
+    x, mask = of(n, dtype), np.random.default_rng(3).random(n) < 0.5
+    picked = x[mask]
+    expected = x.copy()
+    expected[mask] = picked[::-1].copy()
+    with npaccel.accelerate():
+        for k in range(60):
+            target, other = x.copy(), x * 1
+            target[mask] = picked[::-1].copy()
+            np.testing.assert_array_equal(np.asarray(x[mask]), picked)
+            np.testing.assert_array_equal(target, expected)
+            other[mask] = k
+            np.testing.assert_array_equal(np.asarray(other[mask]), np.full(len(picked), k, dtype))
+
+
 @pytest.mark.parametrize("n", [64 * k + 3 for k in (1, 2, 130, 1_100)])
 @pytest.mark.parametrize("dtype", ["b", "h", "f", "d", "D"])
 def test_lines_that_are_all_in(n: int, dtype: str) -> None:

@@ -1,27 +1,18 @@
 /* compress.c: what a mask picks, and where it puts, by the processor's own instructions for it
  * (AVX-512): 64 places of the mask are looked at together, elements of up to 16 bytes move four or
  * more at a time, without branches. Where fewer are left than an instruction moves they go one by
- * one. The last places, fewer than 64, are for who calls. */
-#include "loops/loops.h"
+ * one. The last places, fewer than 64, are for who calls. For processors without these instructions
+ * compress_v3.c picks; what they would put by masked stores goes one by one, which is as fast. */
+#include "loops/x86_64/compress.h"
 
 #include <string.h>
 #include <immintrin.h>
 
 #define WIDE __attribute__((target("avx512f,avx512bw,popcnt")))
-enum { LINE = 64, VECTOR = 64 };
 
 static bool is_there(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-}
-
-/* Each of eight bits twice. */
-static inline unsigned doubled(unsigned bits)
-{
-    bits = (bits | bits << 4) & 0x0f0f;
-    bits = (bits | bits << 2) & 0x3333;
-    bits = (bits | bits << 1) & 0x5555;
-    return bits | bits << 1;
 }
 
 WIDE static inline uint64_t line_of(const char *mask)
@@ -57,15 +48,6 @@ WIDE static inline size_t put_ints(char *to, const char *from, unsigned bits)
     return 4 * (size_t)__builtin_popcount(bits & 0xffff);
 }
 
-static inline void move_one(char *to, const char *from, int64_t size)
-{
-    switch (size) { /* each with a length that is known */
-    case 4: memcpy(to, from, 4); break;
-    case 8: memcpy(to, from, 8); break;
-    default: memcpy(to, from, 16); break;
-    }
-}
-
 /* A line of which all are in, `size` vectors: a memcpy of a length that is not known would be `rep
  * movs`, which begins slowly. */
 WIDE static inline void move_line(char *to, const char *from, int64_t size)
@@ -75,60 +57,10 @@ WIDE static inline void move_line(char *to, const char *from, int64_t size)
     }
 }
 
-/* MOVE_LONGS and MOVE_INTS go through a line of the mask; `at` is where its first element lies,
- * `packed` where what is in lies one behind the other. */
-#define LINE_OF_MASK(size, MOVE_LONGS, MOVE_INTS)                              \
-    if ((size) == 4) {                                                         \
-        for (int k = 0; k < LINE; k += 16) {                                   \
-            packed += MOVE_INTS(k * 4, (unsigned)(bits >> k));                 \
-        }                                                                      \
-    } else if ((size) == 8) {                                                  \
-        for (int k = 0; k < LINE; k += 8) {                                    \
-            packed += MOVE_LONGS(k * 8, (unsigned)(bits >> k));                \
-        }                                                                      \
-    } else {                                                                   \
-        for (int k = 0; k < LINE; k += 8) {                                    \
-            unsigned pairs = doubled((unsigned)(bits >> k) & 0xff);            \
-            packed += MOVE_LONGS(k * 16, pairs);                               \
-            packed += MOVE_LONGS(k * 16 + VECTOR, pairs >> 8);                 \
-        }                                                                      \
-    }
+#include "loops/x86_64/compress_body.h"
 
-#define PICK_LONGS(offset, in) pick_longs(packed, at + (offset), in)
-#define PICK_INTS(offset, in) pick_ints(packed, at + (offset), in)
 #define PUT_LONGS(offset, in) put_longs(at + (offset), packed, in)
 #define PUT_INTS(offset, in) put_ints(at + (offset), packed, in)
-
-WIDE static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n,
-                         int64_t size)
-{
-    enum { FEW = 6 };
-    char *packed = *to, room[LINE * 16];
-    int64_t i = 0;
-    for (; i + LINE <= n && packed != end; i += LINE) {
-        uint64_t bits = line_of(mask + i);
-        const char *at = from + i * size;
-        if (end - packed < LINE * size && __builtin_popcountll(bits) <= FEW) {
-            for (; bits != 0 && packed != end; bits &= bits - 1, packed += size) {
-                move_one(packed, at + __builtin_ctzll(bits) * size, size);
-            }
-        } else if (end - packed < LINE * size) { /* instructions write further than that */
-            char *there = packed;
-            packed = room;
-            LINE_OF_MASK(size, PICK_LONGS, PICK_INTS)
-            int64_t bytes = packed - room < end - there ? packed - room : end - there;
-            memcpy(there, room, (size_t)bytes);
-            packed = there + bytes;
-        } else if (bits == ~(uint64_t)0) {
-            move_line(packed, at, size);
-            packed += LINE * size;
-        } else if (bits != 0) {
-            LINE_OF_MASK(size, PICK_LONGS, PICK_INTS)
-        }
-    }
-    *to = packed;
-    return i;
-}
 
 WIDE static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n,
                         int64_t size)
@@ -153,7 +85,7 @@ WIDE static int64_t put(char *to, const char **from, const char *end, const char
     return i;
 }
 
-bool npa_keeps_fast(void) { return is_there(); }
+bool npa_keeps_fast(void) { return is_there() || npa_cpu_runs("v3"); }
 
 WIDE static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
                          int64_t *which)
@@ -233,10 +165,19 @@ int64_t npa_compress(char **to, const char *end, const char *from, const char *m
 {
     switch (size) {
     case 1:
-    case 2: return is_there_for_narrow() ? pick_narrow(to, end, from, mask, n, (int64_t)size) : 0;
-    case 4: case 8: case 16: return is_there() ? pick(to, end, from, mask, n, (int64_t)size) : 0;
+    case 2: if (is_there_for_narrow()) {
+            return pick_narrow(to, end, from, mask, n, (int64_t)size);
+        }
+        break;
+    case 4:
+    case 8:
+    case 16: if (is_there()) {
+            return pick(to, end, from, mask, n, (int64_t)size);
+        }
+        break;
     default: return 0;
     }
+    return npa_cpu_runs("v3") ? npa_compress_v3(to, end, from, mask, n, (int64_t)size) : 0;
 }
 
 int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n,
@@ -253,6 +194,7 @@ int64_t npa_expand(char *to, const char **from, const char *end, const char *mas
 int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
                          int64_t *which)
 {
-    return is_there() ? keep(places, n, low, high, to, which)
-                      : npa_keep_each(places, n, low, high, to, which);
+    return is_there()           ? keep(places, n, low, high, to, which)
+           : npa_cpu_runs("v3") ? npa_keep_between_v3(places, n, low, high, to, which)
+                                : npa_keep_each(places, n, low, high, to, which);
 }
