@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 else:
     np = later("numpy")
 
-__all__ = ["FLIPPED", "KEPT", "POSITIVE", "answer", "answers", "assumed", "hold"]
+__all__ = ["FLIPPED", "KEPT", "OUTSIDE", "POSITIVE", "answer", "answers", "assumed", "hold"]
 
 # What a function of one operand makes of a NaN's sign.
 KEPT, POSITIVE, FLIPPED = 0, 1, 2
+# Where some functions have no value, of which loops make NaNs of either sign.
+OUTSIDE = {"log": -1.0, "log2": -1.0, "log10": -1.0, "arcsin": 2.0, "arccos": 2.0}
 
 # Instead of asking: what a build assumes, which learns from it what was asked.
 _ASSUMED: ContextVar[dict[str, int] | None] = ContextVar("_ASSUMED", default=None)
@@ -73,6 +75,11 @@ def _passed(name: str, dtype: str) -> int:
     if not signs.any():
         return POSITIVE
     return FLIPPED if signs[0::2].all() and not signs[1::2].any() else KEPT
+
+
+def _makes_positive(name: str, dtype: str) -> bool:
+    """Whether the NaN of a number where the function has no value is a positive one."""
+    return not np.signbit(getattr(np, name)(np.full(32, OUTSIDE[name], dtype))).any()
 
 
 def _flips_odd_powers(name: str, dtype: str, exponent: str) -> bool:
@@ -135,6 +142,7 @@ def _product(x: tuple[Any, ...], y: tuple[Any, ...]) -> tuple[Any, Any]:
 # Per subject who knows.
 _SUBJECTS: dict[str, Callable[..., int]] = {
     "nan": _passed,
+    "nan-made": _makes_positive,
     "nan-odd-power": _flips_odd_powers,
     "nan-absolute": _positive_absolute,
     "quiet-absolute": _absolute_is_quiet,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from npaccel.ir.differences import FLIPPED, KEPT, POSITIVE, answer
+from npaccel.ir.differences import FLIPPED, KEPT, OUTSIDE, POSITIVE, answer
 from npaccel.ir.scalar import Core, Expr
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "POSITIVE",
     "flips_odd_powers",
     "like_numpys",
+    "made_as_numpys",
     "passed",
     "positive_absolute",
     "signed",
@@ -38,10 +39,17 @@ def passed(name: str, dtype: str) -> int:
 
 def like_numpys(name: str, x: Expr, result: Expr) -> Expr:
     """`result` of the function at x, which keeps a NaN's sign, with the sign that NumPy's gives."""
-    how = passed(name, x.dtype)
+    how, result = passed(name, x.dtype), made_as_numpys(name, x, result)
     if how == KEPT:
         return result
     return x.isnan().rare(abs(x) if how == POSITIVE else x.flipped(), result)
+
+
+def made_as_numpys(name: str, x: Expr, result: Expr) -> Expr:
+    """`result` of the function at x; NaN where it has no value has the sign that NumPy's has."""
+    if name in OUTSIDE and _NEGATIVE and answer(f"nan-made {name} {x.dtype}"):
+        return (result.isnan() & ~x.isnan()).rare(abs(result), result)
+    return result
 
 
 def flips_odd_powers(name: str, dtype: str, exponent: float = 3.0) -> bool:
@@ -72,7 +80,8 @@ def signed(result: Expr, x: Expr, outside: Callable[[Expr], Expr]) -> Expr:
 # once, or a touch evaluates, has the sign that NumPy's loop gives; so kernels give it, too. A NaN
 # made of other operands is the processor's own (INVALID). One that is passed on keeps its sign, but
 # for functions whose loops in NumPy say otherwise on this processor, which are asked
-# (differences.py).
+# (differences.py), as are those for which NumPy calls the C library there, which makes NaNs of its
+# own.
 #
 # Where two NaNs of different signs meet in one operation (complex ones are made of several), the
 # one that stays is the first operand of an instruction, and compilers exchange those as they like:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from npaccel.ir.nans import like_numpys, passed
+from npaccel.ir.nans import like_numpys, made_as_numpys, passed
 from npaccel.ir.precision import Wide, by_f8
 from npaccel.ir.scalar import Core, Expr
 
@@ -36,6 +36,7 @@ def by_size(
             return like_numpys(name, x[0], near(*x))
         if tells:
             anywhere = by_f8(functools.partial(wide, nans=passed(name, dtype)))(*x)
+            anywhere = made_as_numpys(name, x[0], anywhere)
         else:
             anywhere = by_f8(wide)(*x)
             anywhere = like_numpys(name, x[0], anywhere) if len(x) == 1 else anywhere

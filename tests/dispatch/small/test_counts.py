@@ -115,11 +115,12 @@ def test_last_bits_of_products(dtype: str) -> None:
 
 @pytest.mark.pending
 def test_no_python_code_runs() -> None:
+    finite = WEIGHTS[:2]  # of products that overflow, some BLAS tell, and NumPy warns
     with npaccel.accelerate():
         for call in (
             lambda: np.count_nonzero(PLACES),
             lambda: np.bincount(PLACES, minlength=9),
-            lambda: np.inner(WEIGHTS, WEIGHTS),
+            lambda: np.inner(finite, finite),
             lambda: np.vdot(PLACES, PLACES),
         ):
             assert _python_of(call) == {"<lambda>"}
