@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -82,9 +83,10 @@ def graphs():
 GRAPHS = graphs()
 
 
-@pytest.fixture(scope="module", params=[1, 16])
+@pytest.fixture(scope="module", params=[(1, 64), (16, 64), (16, 32)], ids=["1", "16", "avx2"])
 def module(request):
-    return Module(GRAPHS, width=request.param)
+    width, registers = request.param
+    return Module(GRAPHS, width=width, registers=registers)
 
 
 def values(dtype, n, seed):
@@ -155,11 +157,100 @@ def test_every_small_quotient(dtype):
     )
 
 
+def close_to_powers(dtype):
+    """Numbers of 8 bytes in rows of sixteen of a size."""
+    info = np.iinfo(dtype)
+    rows = []
+    for power in (3, 31, 32, 33, 50, 51, 52, 53, 54, 62, 63, 64):
+        row = [sign * 2**power + k for sign in (1, -1) for k in range(-4, 4)]
+        rows += [min(max(number, info.min), info.max) for number in row]
+    return np.array(rows, dtype)
+
+
+@pytest.mark.parametrize("registers", [32, 64])
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_quotients_of_8_bytes(dtype, registers):
+    """Small numbers are divided as one float, large ones in steps."""
+    module = Module({"div": GRAPHS[f"div_{dtype}"]}, width=16, registers=registers)
+    numbers = close_to_powers(dtype)
+    for turn in range(len(numbers)):
+        x, y = numbers, np.roll(numbers, turn)
+        least = (x == np.iinfo(dtype).min) & (y.astype("i8") == -1) & (dtype == "i8")
+        y = np.where((y == 0) | least, np.array(3, dtype), y)
+        size = [[abs(int(k)) for k in a] for a in (x, y)]
+        signs = [
+            -1 if (a < 0) != (b < 0) else 1 for a, b in zip(x.tolist(), y.tolist(), strict=True)
+        ]
+        wanted = [s * (a // b) for s, a, b in zip(signs, *size, strict=True)]
+        assert module.run("div", [x, y])[0].tolist() == wanted
+
+
+@pytest.mark.parametrize("registers", [32, 64])
+def test_conversions_of_8_bytes(registers):
+    """Integers around what floats are exact for, and floats around the ends of integers."""
+    names = ("convert_i8", "convert_u8", "convert_f8", "convert_f4")
+    module = Module({name: GRAPHS[name] for name in names}, width=16, registers=registers)
+    for name in names:
+        dtype = name[-2:]
+        x = close_to_powers("i8" if dtype[0] == "f" else dtype).astype(dtype)
+        if dtype[0] == "f":
+            every = [x, x + np.array(0.5, dtype), np.nextafter(x, x * 2), np.nextafter(x, x / 2)]
+            x = np.concatenate([*every, -x])
+        roots = GRAPHS[name][1]
+        expected = evaluate(roots, lambda _, x=x: x)
+        for root, got in zip(roots, module.run(name, [x]), strict=True):
+            np.testing.assert_array_equal(got, expected[root], f"{dtype} to {root.dtype}")
+
+
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "znver4"])
 def test_no_library_calls_without_half_units(cpu):
     """What a machine lacks must not become a call to a routine that may be missing."""
     module = Module(GRAPHS, cpu=cpu)
     assert "call" not in module.assembly
+
+
+def test_what_vectors_compute_is_not_taken_apart():
+    """AVX2 lacks instructions for these, for which a few others stand."""
+    names = ["convert_f8", "div_i8", "div_u8", *(f"{op}_f2" for op in ("floor", "ceil", "rint"))]
+    x, y = loads(Pool(), "c16", "c16")
+    equal = x.real().eq(y.real()) & x.imag().eq(y.imag())
+    graphs = {"equal": ([x, y], [equal]), **{name: GRAPHS[name] for name in names}}
+    module = Module(graphs, width=16, cpu="x86-64-v3", registers=32)
+    assert not re.search(r"\bv(cvttsd2si|cvtsi2sd|roundss|pinsrb)", module.assembly)
+
+
+def conditions(dtype):
+    """What is chosen by masks of masks, and is true of any lane or of single ones."""
+    x, y, z = args = loads(Pool(), dtype, dtype, dtype)
+    inside, outside = (x < y) & (y <= z), (z < x) | x.eq(y)
+    both, one = inside | outside, inside ^ ~outside
+    roots = [m.select(x, z) for m in (inside, both, one, ~both, ~one & both & (x < z))]
+    return args, [*roots, both, one, (~one).convert(dtype), both.convert("f8"), both.rare(x, y)]
+
+
+MIXED = (("f8", "f4"), ("i4", "f8"), ("f4", "u1"))
+
+
+@pytest.mark.parametrize("registers", [32, 64])
+def test_masks_of_masks(registers):
+    graphs = {dtype: conditions(dtype) for dtype in ("f8", "f4", "i8", "u4", "i2", "f2")}
+    for dtypes in MIXED:  # of several sizes
+        x, y, z = args = loads(Pool(), dtypes[0], *dtypes)
+        mask = ((x < y) & (z > 3)) | ~(y.eq(x) | (z < 1))
+        graphs["-".join(dtypes)] = args, [mask, mask.select(y, x), (mask & (x < y)).select(x, y)]
+    module = Module(graphs, width=16, registers=registers)
+    for name, (operands, roots) in graphs.items():
+        arrays = [values(x.dtype, 400, k) for k, x in enumerate(operands)]
+        expected = evaluate(roots, lambda leaf, arrays=arrays: arrays[leaf.attr])
+        for root, got in zip(roots, module.run(name, arrays), strict=True):
+            assert same(got, np.ascontiguousarray(expected[root])).all(), (name, root.op)
+
+
+def test_masks_of_masks_are_not_packed():
+    """What chooses among numbers of 8 bytes is never one of bytes."""
+    args, roots = conditions("f8")
+    module = Module({"chosen": (args, roots[:5])}, width=16, cpu="x86-64-v3", registers=32)
+    assert "vpack" not in module.assembly
 
 
 def test_constants_keep_their_bits():

@@ -74,9 +74,11 @@ def default_guard(results: Sequence[Expr]) -> Expr:
     return guard
 
 
-def _write(name: str, loads: Sequence[Expr], roots: Sequence[Expr], width: int) -> Printer:
+def _write(
+    name: str, loads: Sequence[Expr], roots: Sequence[Expr], width: int, registers: int
+) -> Printer:
     """Vectors of `width`: a function that reads the words' first arrays, and writes the others."""
-    machine = replace(machine_of(64), vector_bytes=8 * width)
+    machine = replace(machine_of(registers), vector_bytes=8 * width)
     b = Printer(machine, set(), name)
     bases = [b.base(k, k) for k in range(len(loads) + len(roots))]
 
@@ -94,16 +96,20 @@ def _write(name: str, loads: Sequence[Expr], roots: Sequence[Expr], width: int) 
 
 
 class Module:
-    """Many functions compiled at once."""
+    """Many functions compiled at once, as for a machine with registers of so many bytes."""
 
     def __init__(
-        self, functions: dict[str, tuple[list[Expr], list[Expr]]], width: int = WIDTH, cpu: str = ""
+        self,
+        functions: dict[str, tuple[list[Expr], list[Expr]]],
+        width: int = WIDTH,
+        cpu: str = "",
+        registers: int = 64,
     ) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         texts, declarations = [], set()
         for name, (loads, roots) in functions.items():
-            printer = _write(name, loads, roots, width)
+            printer = _write(name, loads, roots, width, registers)
             texts.append(printer.text())
             declarations |= printer.declarations
         attributes = "attributes #0 = { nounwind }\n"

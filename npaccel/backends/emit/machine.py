@@ -29,6 +29,8 @@ class Machine:
     group_size : work items that share a task, see groups.py; 1: there are none
     calls : whether what is rarely run may be a function of its own, see Note [Masks apart]
     fuses : whether an fma is one instruction
+    converts : whether vectors of 8-byte integers are converted from and to floats
+    masks : whether what is true of lanes has registers of its own
     """
 
     vector_bytes: int
@@ -46,6 +48,8 @@ class Machine:
     group_size: int = 1
     calls: bool = False
     fuses: bool = True
+    converts: bool = True
+    masks: bool = True
 
     def carried_bytes(self, dtype: str) -> int:
         """Bytes of an element of `dtype` (neither complex nor b1) in a variable."""

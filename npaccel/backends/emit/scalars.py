@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npaccel.backends.emit.builder import Builder, Name, Value
+from npaccel.backends.emit.builder import Builder, Name, Value, pack_float
 from npaccel.backends.layout import parts_of
 from npaccel.errors import InternalError
 from npaccel.ir.scalar import Core, Expr, item_size
@@ -87,7 +87,8 @@ def _primitive(b: Builder, op: Core, dtype: str, names: Sequence[Name]) -> Name:
         return b.flipped(names[0])
     if dtype == "f2" and op in _ROUNDED | _EXACT:
         # Few machines have units for f2, and the routines that stand for them may be missing.
-        wide = b.instruction(op, [b.cast(name, "f4") for name in names])
+        # Fenced, for LLVM would round a half as such, element by element.
+        wide = b.instruction(op, [b.fence(b.cast(name, "f4")) for name in names])
         return b.cast(wide, "f2", exact=op in _EXACT)
     if op is Core.MULHI and (dtype == "u4" or vector):
         return _multiply_high(b, names[0], names[1])
@@ -111,6 +112,35 @@ def _quotient(b: Builder, x: Name, y: Name) -> Name:
 
 
 def _wide_quotient(b: Builder, x: Name, y: Name) -> Name:
+    # Small numbers, as most are, are f8 by adding bits of one that is large, see Note [Halves], and
+    # the truncated quotient is one again.
+    dtype, width = x.dtype, x.width
+    number = 2.0**52 if dtype == "u8" else 1.5 * 2.0**52
+    exponent = b.constant("u8", 0x433 << 52, width)
+    added, moved = b.constant("f8", number, width), b.constant("u8", _float_bits(number), width)
+
+    def of(op: Core, left: Name, right: Name) -> Name:
+        return b.instruction(op, (left, right))
+
+    bits = [of(Core.ADD, b.reinterpret(name, "u8"), moved) for name in (x, y)]
+    reals = [of(Core.SUB, b.reinterpret(name, "f8"), added) for name in bits]
+    whole = b.instruction(Core.TRUNC, (of(Core.DIV, *reals),))
+    small = of(Core.SUB, b.reinterpret(of(Core.ADD, whole, added), "u8"), moved)
+    other = of(Core.OR, *(of(Core.XOR, name, exponent) for name in bits))
+    zero = b.constant("u8", 0, width)
+    large = b.compare(Core.NE, of(Core.LSHR, other, b.constant("u8", 52, width)), zero)
+    quotient = b.variable(dtype, width)
+    b.set(quotient, b.reinterpret(small, dtype))
+    with b.when(b.any_lane(large), rare=True):
+        b.set(quotient, _large_quotient(b, x, y))
+    return b.get(quotient)
+
+
+def _float_bits(number: float) -> int:
+    return int.from_bytes(pack_float("<d", number), "little")
+
+
+def _large_quotient(b: Builder, x: Name, y: Name) -> Name:
     # No float is precise enough for 8 bytes, so what a first estimate leaves is estimated again.
     # Estimates are too small by at most one part in 2**49 of what they estimate, and truncated: of
     # the first as much as a divisor and 2**15 is left, and of the second less than two divisors.
@@ -120,10 +150,10 @@ def _wide_quotient(b: Builder, x: Name, y: Name) -> Name:
         return b.instruction(op, (left, right))
 
     def estimate(value: Name) -> Name:
-        whole = b.cast(of(Core.MUL, b.cast(value, "f8"), part), "i8")
+        whole = _to_wide(b, of(Core.MUL, _of_wide(b, value), part))
         return b.reinterpret(whole, dtype) if dtype == "u8" else whole
 
-    part = of(Core.DIV, b.constant("f8", 1 - 2.0**-50, width), b.cast(y, "f8"))
+    part = of(Core.DIV, b.constant("f8", 1 - 2.0**-50, width), _of_wide(b, y))
     first = estimate(x)
     left = of(Core.SUB, x, of(Core.MUL, first, y))
     second = estimate(left)
@@ -193,7 +223,7 @@ def _convert(b: Builder, x: Name, target: str) -> Name:
     if target == "f2":
         # An integer too large to be exact in f4 is infinite in f2, so f4 loses nothing.
         x = b.cast(x, "f4")
-    return b.cast(x, target)
+    return _of_wide(b, x) if (item_size(source), target) == (8, "f8") else b.cast(x, target)
 
 
 def _narrowed_by_odd(b: Builder, x: Name) -> Name:
@@ -216,11 +246,10 @@ def _float_to_integer(b: Builder, x: Name, target: str) -> Name:
     if target == "u8":
         limit = b.constant(x.dtype, 2.0**63, x.width)
         large = b.compare(Core.GE, x, limit)
-        low = _truncate(b, x, "i8")
-        high = _truncate(b, b.instruction(Core.SUB, (x, limit)), "i8")
-        sign = b.constant("i8", -(2**63), x.width)
-        chosen = b.select(large, b.instruction(Core.XOR, (high, sign)), low)
-        return b.cast(chosen, "u8")
+        low = b.select(large, b.instruction(Core.SUB, (x, limit)), x)
+        sign, none = (b.constant("i8", k, x.width) for k in (-(2**63), 0))
+        more = b.select(large, sign, none)
+        return b.cast(b.instruction(Core.XOR, (_truncate(b, low, "i8"), more)), "u8")
     return b.cast(_truncate(b, x, "i8" if target in ("i8", "u4") else "i4"), target)
 
 
@@ -230,5 +259,60 @@ def _truncate(b: Builder, x: Name, target: str) -> Name:
     bits = 8 * item_size(target)
     limit = b.constant(x.dtype, 2.0 ** (bits - 1), x.width)
     inside = b.compare(Core.LT, b.instruction(Core.ABS, [x]), limit)
-    name = b.truncated(x, target, inside)
+    if target == "i8" and _by_halves(b, x):
+        name = _to_wide(b, b.cast(x, "f8") if x.dtype == "f4" else x)
+    else:
+        name = b.truncated(x, target, inside)
     return b.select(inside, name, b.constant(target, -(2 ** (bits - 1)), x.width))
+
+
+# See Note [Halves].
+
+
+def _by_halves(b: Builder, x: Name) -> bool:
+    """Whether floats and integers of 8 bytes are converted by halves."""
+    return x.width > 1 and not b.machine.converts
+
+
+def _of_wide(b: Builder, x: Name) -> Name:
+    """An i8 or u8 as f8."""
+    if not _by_halves(b, x):
+        return b.cast(x, "f8")
+    width, signed = x.width, x.dtype == "i8"
+
+    def given(op: Core, name: Name, number: int) -> Name:
+        return b.instruction(op, (name, b.constant("u8", number, width)))
+
+    bits = b.reinterpret(x, "u8")
+    low = given(Core.OR, given(Core.AND, bits, 0xFFFFFFFF), 0x433 << 52)
+    high = given(Core.XOR, given(Core.LSHR, bits, 32), 0x453 << 52 | signed << 31)
+    added = b.constant("f8", 2.0**84 + 2.0**52 + signed * 2.0**63, width)
+    above = b.instruction(Core.SUB, (b.reinterpret(high, "f8"), added))
+    return b.instruction(Core.ADD, (above, b.reinterpret(low, "f8")))
+
+
+def _to_wide(b: Builder, x: Name) -> Name:
+    """An f8 below 2**63 as i8; of another one, anything."""
+    if not _by_halves(b, x):
+        return b.cast(x, "i8")
+    width = x.width
+    whole = b.instruction(Core.TRUNC, (x,))
+    scaled = b.instruction(Core.MUL, (whole, b.constant("f8", 2.0**-32, width)))
+    high = b.instruction(Core.FLOOR, (scaled,))
+    low = b.instruction(Core.FMA, (high, b.constant("f8", -(2.0**32), width), whole))
+    above, below = (
+        b.reinterpret(b.instruction(Core.ADD, (half, b.constant("f8", number, width))), "i8")
+        for half, number in ((high, 1.5 * 2.0**52), (low, 2.0**52))
+    )
+    shifted = b.instruction(Core.SHL, (above, b.constant("i8", 32, width)))
+    masked = b.instruction(Core.AND, (below, b.constant("i8", 0xFFFFFFFF, width)))
+    return b.instruction(Core.OR, (shifted, masked))
+
+
+# Note [Halves]
+# AVX2 converts neither way between floats and integers of 8 bytes in vectors, and element by
+# element that takes twice to three times as long. A half of 32 bits, as the last bits of an f8 of a
+# fixed exponent (2**52, or 2**84 for the upper half), is a float without being converted: only the
+# fixed numbers are taken off, and the one sum of both halves is rounded. The other way, the upper
+# half is what is left of 2**-32 times the number rounded down, and a sum with 2**52, which is
+# exact, moves the bits of a whole number to the end; 2**51 more does so for negative ones, too.

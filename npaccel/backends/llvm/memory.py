@@ -57,7 +57,9 @@ class LlvmMemory(LlvmValues):
             whole = self._load(dtype, 2 * width, pointer)
         else:
             whole = self._load_some(dtype, pointer, 2 * width, self._twice(lanes.below))
-        return tuple(self._shuffle(whole, whole, range(k, 2 * width, 2)) for k in range(2))
+        parts = tuple(self._shuffle(whole, whole, range(k, 2 * width, 2)) for k in range(2))
+        self._apart.update(parts)
+        return parts
 
     def _twice(self, mask: Name) -> Name:
         return self._shuffle(mask, mask, [lane for k in range(mask.width) for lane in (k, k)])

@@ -48,6 +48,8 @@ def machine_of(vector_bytes: int) -> Machine:
         streams=True,
         calls=True,
         fuses=vector_bytes >= 32,
+        converts=vector_bytes != 32,
+        masks=vector_bytes != 32,
     )
 
 

@@ -106,6 +106,12 @@ class LlvmValues(Builder):
         super().__init__(machine)
         self.declarations = declarations
         self._lines: list[str] = []
+        # Of masks, by their names, see Note [Masks]: how many bytes were compared, what it was made
+        # of, and its vector of integers.
+        self._compared: dict[str, int] = {}
+        self._logic: dict[str, tuple[Core, Sequence[Name]]] = {}
+        self._spread: dict[str, Name] = {}
+        self._apart: set[str] = set()  # parts of pairs that were loaded together
 
     # Instructions.
 
@@ -179,6 +185,8 @@ class LlvmValues(Builder):
             zero = self.constant(dtype, 0, width)
             text = f"fneg {kind} {x}" if dtype[0] == "f" else f"sub {kind} {zero}, {x}"
             return self._emit(text, dtype, width)
+        if dtype == "b1" and x in self._compared:
+            return self._of_masks(op, names) or self._remembered(op, names)
         if op is Core.NOT:
             ones = self.constant(dtype, True if dtype == "b1" else -1, width)
             return self._emit(f"xor {kind} {x}, {ones}", dtype, width)
@@ -191,15 +199,64 @@ class LlvmValues(Builder):
         return self._emit(f"{instruction} {kind} {x}, {names[1]}", dtype, width)
 
     def compare(self, op: Core, x: Name, y: Name) -> Name:
+        # Else LLVM compares pairs first, and takes masks apart, element by element.
+        parts = self._apart if x.dtype == "f8" and not self.machine.masks else ()
+        x, y = (self.fence(name) if name in parts else name for name in (x, y))
         if x.dtype[0] == "f":
             instruction = f"fcmp {_FLOAT_COMPARE[op]}"
         else:
             sign = "" if op in (Core.EQ, Core.NE) else "s" if x.dtype[0] == "i" else "u"
             instruction = f"icmp {sign}{op.value}"
-        return self._emit(f"{instruction} {typed(x)}, {y}", "b1", x.width)
+        mask = self._emit(f"{instruction} {typed(x)}, {y}", "b1", x.width)
+        if not self.machine.masks and x.width > 1 and item_size(x.dtype) >= 4:
+            self._compared[mask] = item_size(x.dtype)
+        return mask
+
+    def _remembered(self, op: Core, masks: Sequence[Name]) -> Name:
+        """`op` of masks, by which what is made of it will know them."""
+        kind, width = llvm_type("b1", masks[0].width), masks[0].width
+        name, *others = masks
+        other = others[0] if others else self.constant("b1", True, width)
+        made = self._emit(f"{_INTEGER_BINARY.get(op, 'xor')} {kind} {name}, {other}", "b1", width)
+        sizes = {self._compared.get(mask) for mask in masks}
+        if len(sizes) == 1:
+            self._compared[made] = self._compared[name]
+            if op is not Core.NOT:
+                self._logic[made] = op, masks
+        return made
+
+    def _of_masks(self, op: Core, masks: Sequence[Name]) -> Name | None:
+        """`op` of masks, if one of them was made of others. See Note [Masks]."""
+        sizes = {self._compared.get(mask) for mask in masks}
+        size = sizes.pop()
+        if sizes or size is None or not any(mask in self._logic for mask in masks):
+            return None
+        whole = self._on_spread(op, masks, size)
+        mask = self._emit(f"icmp slt {typed(whole)}, zeroinitializer", "b1", whole.width)
+        self._spread[mask], self._compared[mask] = whole, size
+        self._logic[mask] = op, masks
+        return mask
+
+    def _on_spread(self, op: Core, masks: Sequence[Name], size: int) -> Name:
+        parts = [self._spread_out(mask, size) for mask in masks]
+        if op is Core.NOT:
+            op, parts = Core.XOR, [*parts, self.constant(f"i{size}", -1, parts[0].width)]
+        return self.instruction(op, parts)
+
+    def _spread_out(self, mask: Name, size: int) -> Name:
+        if mask in self._spread:
+            return self._spread[mask]
+        if mask in self._logic:
+            return self._on_spread(*self._logic[mask], size)
+        whole = self._emit(
+            f"sext {typed(mask)} to {llvm_type(f'i{size}', mask.width)}", f"i{size}", mask.width
+        )
+        return self.reinterpret(self.fence(self.reinterpret(whole, f"f{size}")), f"i{size}")
 
     def cast(self, x: Name, dtype: str, *, exact: bool = False) -> Name:
         source, target = x.dtype, dtype
+        if source == "b1" and target[0] == "f":
+            return self.select(x, *(self.constant(target, k, x.width) for k in (1, 0)))
         if source[0] == "f" or target[0] == "f":
             larger = source[0] == target[0] and item_size(target) > item_size(source)
             instruction = {
@@ -301,6 +358,11 @@ class LlvmValues(Builder):
     def any_lane(self, mask: Name) -> Name:
         if mask.width == 1:
             return mask
+        whole = self._spread.get(mask)
+        if whole is not None:
+            while whole.width * item_size(whole.dtype) > self.machine.vector_bytes:
+                whole = self.instruction(Core.OR, [self.half(whole, k) for k in (0, 1)])
+            mask = self._emit(f"icmp slt {typed(whole)}, zeroinitializer", "b1", whole.width)
         bits = self._emit(f"bitcast {typed(mask)} to i{mask.width}", "")
         return self._emit(f"icmp ne i{mask.width} {bits}, 0", "b1")
 
@@ -314,3 +376,11 @@ class LlvmValues(Builder):
         if x.dtype[0] == "f":
             call = call.replace("call", "call nnan", 1)
         return self._emit(call, x.dtype)
+
+
+# Note [Masks]
+# Where masks have no registers, LLVM takes one of a vector of several registers for bytes as soon
+# as it is made of others that are no comparisons: each is packed into bytes, and the result
+# unpacked again. So there such masks are written as integers of the size of what was compared, all
+# bits of which are set or none. LLVM would take that back, but for a fence. What is chosen by one
+# or two comparisons LLVM does well, so only what is made of more is written so.
