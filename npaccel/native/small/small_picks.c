@@ -33,11 +33,7 @@ static bool has_rows(PyArrayObject *a)
 }
 
 /* What masks pick and put is faster here than NumPy's also of larger arrays that are left to it. */
-static bool is_small(PyArrayObject *a)
-{
-    size_t bytes = (size_t)PyArray_NBYTES(a);
-    return npa_small_class == NULL ? bytes <= NPA_SMALL_AT_ONCE : !npa_small_is_large(bytes);
-}
+static bool is_small(PyArrayObject *a) { return !npa_small_exceeds((size_t)PyArray_NBYTES(a)); }
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define AS_SCALARS __attribute__((optimize("no-tree-vectorize"))) /* vectors gather no faster */
