@@ -113,7 +113,7 @@ def test_partial_results_of_all_kinds_come_home(dtype):
     ),
 )
 def test_reductions_of_columns_and_of_several_axes_in_parts(work, shape):
-    npaccel.config.device_memory = 3 * LIMIT
+    npaccel.config.device_memory = 4 * LIMIT  # without AVX-512 a part takes more than three
     compare_in_parts(work, large(*shape))
 
 
