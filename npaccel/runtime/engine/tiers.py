@@ -192,7 +192,7 @@ class Tiers:
 
     def pays(self, sequence: Sequence, pending: _native.Pending) -> bool:
         """Whether compiling is worth its cost by now: what comes again will come as often again."""
-        if sequence.runs < 1 or sequence.asked or sequence.refused:
+        if sequence.runs < 2 or sequence.asked or sequence.refused:
             return False
         spent = sequence.seconds - self._held_up(len(pending))
         return self._costs.compiling_pays(spent, len(pending))
