@@ -59,6 +59,11 @@ for dtype in ("f4", "f8"):
         y = of.dtype.type(exponent)
         got = np.asarray(npaccel.evaluate(np.power(npaccel.asarray(of), y)))
         assert np.array_equal(np.signbit(got), np.signbit(np.power(of, y))), (dtype, exponent)
+    outside = np.full(1 << 17, 2.0, dtype)
+    for f, y in ((np.log, -outside), (np.log2, -outside), (np.log10, -outside),
+                 (np.arcsin, outside), (np.arccos, outside)):
+        got = np.asarray(npaccel.evaluate(f(npaccel.asarray(y))))
+        assert np.array_equal(np.signbit(got), np.signbit(f(y))), (dtype, f)
 print("same")
 """
 

@@ -2,7 +2,7 @@
  * (AVX-512): 64 places of the mask are looked at together, elements of up to 16 bytes move four or
  * more at a time, without branches. Where fewer are left than an instruction moves they go one by
  * one. The last places, fewer than 64, are for who calls. For processors without these instructions
- * compress_v3.c picks; what they would put by masked stores goes one by one, which is as fast. */
+ * compress_v3.c picks; what they would put by masked stores goes one by one. */
 #include "loops/x86_64/compress.h"
 
 #include <string.h>
