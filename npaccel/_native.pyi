@@ -560,6 +560,20 @@ class DeviceMemory:
     def close(self) -> None:
         """Of a cluster: what lies there comes home, and its driver ends."""
 
+def cuda_functions(addresses: tuple[int, ...], /) -> tuple[int, ...]:
+    """The `functions` of a DeviceMemory that use NVIDIA's driver.
+
+    addresses : of cuCtxPushCurrent, cuCtxPopCurrent, cuMemAlloc, cuMemFree, cuMemHostAlloc,
+        cuMemFreeHost, cuMemcpyDtoHAsync, cuMemcpyHtoDAsync, cuStreamSynchronize, cuLaunchKernel,
+        cuEventCreate, cuEventRecord, cuEventSynchronize, cuEventDestroy.
+    """
+
+def cuda_queue(context: int, stream: int, /) -> int:
+    """The address of a queue for them, which is never freed."""
+
+def cuda_kernel(function: int, arguments: int, /) -> tuple[int, object]:
+    """The address of a kernel for them, with so many arguments, and what keeps it."""
+
 def cluster_memory(socket: int, name: str, /) -> DeviceMemory:
     """The memory of a cluster whose driver listens at the other end of the socket."""
 

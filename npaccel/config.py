@@ -39,13 +39,15 @@ LARGEST: Final = (1 << 63) - 1  # what the C core can hold
 MOST_THREADS: Final = 256  # of its pool
 RENAMED: Final = {"checks": "boundscheck"}  # old names of settings, which hold, with a note
 
+DEVICES: Final = ("cuda", "opencl")  # backends of which a machine may have several
+
 
 class Setting:
     """One setting: its default, what it may be, and the environment variable that sets it.
 
     choices : the words allowed, or None for an integer from `minimum` to `maximum`.
     folder : the value is the absolute path of a folder instead.
-    numbered : a choice that may have a number after it, as in opencl:1.
+    numbered : choices that may have a number after them, as in opencl:1.
     real : a number, not only an integer, of at least `minimum`.
     group : names that other packages declare as entry points of this group are choices too.
     """
@@ -75,7 +77,7 @@ class Setting:
         maximum: int = LARGEST,
         variable: str = "",
         folder: bool = False,
-        numbered: str = "",
+        numbered: tuple[str, ...] = (),
         real: bool = False,
         group: str = "",
     ) -> None:
@@ -102,7 +104,7 @@ class Setting:
             others = self._declared()
             if isinstance(value, str) and value.partition(":")[0] in others:
                 return value
-            numbered = (f"{self.numbered}:N",) if self.numbered else ()
+            numbered = tuple(f"{name}:N" for name in self.numbered)
             allowed = ", ".join(map(repr, self.choices + numbered + others))
             raise ConfigError(f"{source}: {value!r} is not allowed; it must be one of {allowed}")
         return self._real(value, source) if self.real else self._integer(value, source)
@@ -141,7 +143,7 @@ class Setting:
 
     def _is_numbered(self, value: str) -> bool:
         name, _, number = value.partition(":")
-        return name == self.numbered and number.isascii() and number.isdigit()
+        return name in self.numbered and number.isascii() and number.isdigit()
 
 
 SETTINGS: Final = (
@@ -149,9 +151,10 @@ SETTINGS: Final = (
         "backend",
         "auto",
         "what runs kernels: auto (the compiled one that is best), llvm, c (the system's compiler), "
-        "opencl or opencl:N (a device), or numpy (NumPy's own loops, one request at a time)",
-        choices=("auto", "c", "llvm", "numpy", "opencl"),
-        numbered="opencl",
+        "cuda, opencl, or one with a number, opencl:N (devices), or numpy (NumPy's own loops, one "
+        "request at a time)",
+        choices=("auto", "c", "cuda", "llvm", "numpy", "opencl"),
+        numbered=DEVICES,
         group="npaccel.backends",
     ),
     Setting(
@@ -275,8 +278,8 @@ DEVICE: Final = Setting(
     "device",
     HOSTS[0],
     "where an array lives",
-    choices=(*HOSTS, "opencl"),
-    numbered="opencl",
+    choices=(*HOSTS, *DEVICES),
+    numbered=DEVICES,
     group="npaccel.backends",
 )
 

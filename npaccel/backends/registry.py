@@ -22,6 +22,7 @@ GROUP = "npaccel.backends"
 HOST = "c" if find_spec("llvmlite") is None and shutil.which(c_compiler().split()[0]) else "llvm"
 _OWN = {
     "c": "npaccel.backends.c.backend:CBackend",
+    "cuda": "npaccel.backends.cuda.backend:CudaBackend",
     "llvm": "npaccel.backends.llvm.backend:LlvmBackend",
     "opencl": "npaccel.backends.opencl.backend:OpenclBackend",
 }

@@ -13,7 +13,8 @@ import pytest
 from npaccel.backends.llvm.target import Host
 from npaccel.errors import BackendUnavailable
 
-from .support import Declared, Llvm, Opencl
+from .emulated_cuda import Emulator, install
+from .support import Cuda, Declared, Llvm, Opencl
 
 # PoCL compiles each kernel once, not also for one group size: half the time of these tests.
 os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
@@ -37,6 +38,17 @@ def host():
     return Host()
 
 
+@pytest.fixture(scope="session")
+def emulated_cuda(tmp_path_factory):
+    """The CUDA backend's driver is an emulator."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    with pytest.MonkeyPatch.context() as patch:
+        emulator = Emulator(tmp_path_factory.mktemp("emulator"))
+        install(patch, emulator)
+        yield emulator
+
+
 MACHINES = os.environ.get("TEST_BACKENDS", "llvm opencl c").split()
 
 
@@ -47,6 +59,9 @@ def machine(request, host):
         return Llvm(host)
     if request.param == "c" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
+    if request.param == "emulated":
+        request.getfixturevalue("emulated_cuda")
+        return Cuda()
     made = {"groups": Opencl.of_groups, "apart": Opencl.of_own_memory, "opencl": Opencl}
     try:
         return made.get(request.param, lambda: Declared(request.param))()

@@ -42,7 +42,7 @@ class Opencl:
 
     def __init__(self, name="opencl"):
         from npaccel.backends.opencl.backend import OpenclBackend
-        from npaccel.backends.opencl.launch import run_step
+        from npaccel.backends.device_launch import run_step
 
         self.name, self._backend, self._run = name, OpenclBackend(), run_step
 
@@ -68,14 +68,30 @@ class Opencl:
         return self._backend.compile(made)
 
     def run(self, compiled, extents, arrays, scalars=(), *, grid=None):
-        target = self._backend.target
-        apart = None if target.host_memory else target
-        return self._run(compiled, extents, arrays, scalars, grid=grid, apart=apart)
+        return self._run(compiled, extents, arrays, scalars, grid=grid)
+
+
+class Cuda:
+    """The CUDA backend on an emulated driver, or on a real one."""
+
+    name = "cuda"
+
+    def __init__(self):
+        from npaccel.backends.cuda.backend import CudaBackend
+        from npaccel.backends.device_launch import run_step
+
+        self._backend, self._run = CudaBackend(), run_step
+
+    def compile(self, made):
+        return self._backend.compile(made)
+
+    def run(self, compiled, extents, arrays, scalars=(), *, grid=None):
+        return self._run(compiled, extents, arrays, scalars, grid=grid)
 
 
 def compile_kernel(made, machine):
     """Compiled by the backend under test, which `run_step` then knows."""
-    if not isinstance(machine, Llvm | Declared | Opencl):
+    if not isinstance(machine, Llvm | Declared | Opencl | Cuda):
         machine = Llvm(machine)
     compiled = machine.compile(made)
     _MACHINES[id(compiled)] = machine, compiled
@@ -162,8 +178,11 @@ def copies(arrays):
 
 
 def _root(array):
-    while isinstance(array.base, np.ndarray):
-        array = array.base
+    """The array whose memory it shows, also through as_strided, which has an object between."""
+    base = array.base
+    while base is not None:
+        array = base if isinstance(base, np.ndarray) else array
+        base = getattr(base, "base", None)
     return array
 
 

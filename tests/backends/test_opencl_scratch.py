@@ -51,7 +51,7 @@ class Launcher:
         for k, pointer in enumerate(pointers):
             assert _SET_POINTER(target.functions[0])(run.int_ptr, k, pointer) == 0
         items, size = TASKS * target.group_size, target.group_size
-        target.cl.enqueue_nd_range_kernel(target.queue, run, (items,), (size,)).wait()
+        target.cl.enqueue_nd_range_kernel(target.cl_queue, run, (items,), (size,)).wait()
         self.scratch = begin[: TASKS * sizes[-1]]
         assert (begin[TASKS * sizes[-1] :] == self._fill).all()
         return 0

@@ -7,8 +7,8 @@ from typing import Any
 
 from npaccel import _native
 from npaccel.backends.base import Capabilities, Loaded
-from npaccel.backends.opencl.compile import emit_image, load_image, source_of
-from npaccel.backends.opencl.compiled import DeviceKernel, bind, symbols_of
+from npaccel.backends.device_kernels import DeviceKernel, symbols_of
+from npaccel.backends.opencl.compile import bind_kernel, emit_image, load_image, source_of
 from npaccel.backends.opencl.speeds import measure
 from npaccel.backends.opencl.target import Target, list_devices
 from npaccel.ir.nodes import Kernel
@@ -121,4 +121,4 @@ class OpenclBackend:
 
     def bind(self, kernel: Kernel, loaded: Loaded) -> DeviceKernel:
         """What `loaded`, made of this very kernel, needs to know to be launched."""
-        return bind(kernel, loaded, self.target)
+        return bind_kernel(kernel, loaded, self.target)

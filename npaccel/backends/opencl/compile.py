@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from npaccel.backends.base import Loaded
-from npaccel.backends.compiled import CompiledKernel
+from npaccel.backends.device_kernels import DeviceKernel, bind, symbols_of
+from npaccel.backends.emit.devices import machine_of
 from npaccel.backends.layout import Layout
-from npaccel.backends.opencl.compiled import bind, symbols_of
-from npaccel.backends.opencl.printer import Device, write_source
+from npaccel.backends.opencl.printer import Device, Printer, write_source
 from npaccel.backends.opencl.target import Target
 from npaccel.errors import Unsupported
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import topological
 
-__all__ = ["compile_kernel", "emit_image", "load_image", "source_of"]
+__all__ = ["bind_kernel", "compile_kernel", "emit_image", "load_image", "source_of"]
 
 
-def compile_kernel(kernel: Kernel, target: Target) -> CompiledKernel:
+def compile_kernel(kernel: Kernel, target: Target) -> DeviceKernel:
     """Compile `kernel` for this device; raises CompileError."""
-    return bind(kernel, load_image(emit_image(kernel, target), symbols_of(kernel), target), target)
+    loaded = load_image(emit_image(kernel, target), symbols_of(kernel), target)
+    return bind_kernel(kernel, loaded, target)
+
+
+def bind_kernel(kernel: Kernel, loaded: Loaded, target: Target) -> DeviceKernel:
+    """What `loaded`, made of this very kernel, needs to know to be launched."""
+    machine = machine_of(loaded.vector_bytes, target.group_size)
+    return bind(kernel, loaded, target, Printer(machine, Layout.of(kernel).size, by_double=False))
 
 
 def source_of(kernel: Kernel, target: Target) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 __all__ = ["read_message", "write_message"]
 
-# EXTRA_WORDS of printer.py, which is not imported here: no tasks.
+# EXTRA_WORDS of emit/devices.py, which is not imported here: no tasks.
 NOTHING = (0, 1, 1, 1, 0, 0, 0)
 
 

@@ -1,18 +1,18 @@
 """OpenCL C text of one function, and of a program.
 
-A work item runs every n-th task of the launch, n being the number of work items; on devices that
-are no processors a work group does, see groups.py of the emitter.
+A work item runs every n-th task of the launch; on devices that are no processors a work group does,
+see devices.py and groups.py of the emitter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from npaccel.backends.c.text import CText
 from npaccel.backends.c.values import c_type
-from npaccel.backends.emit.builder import Builder, Name, Range, Variable
+from npaccel.backends.emit.builder import Builder, Name, Variable
+from npaccel.backends.emit.devices import COMPONENTS, SCRATCH_WORD, OnDevice, machine_of
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
 from npaccel.backends.layout import Layout
@@ -20,13 +20,8 @@ from npaccel.backends.opencl.preamble import DECLARATIONS, INSTRUCTIONS, PREAMBL
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import Core
 
-__all__ = ["EXTRA_WORDS", "Device", "Printer", "machine_of", "write_source"]
+__all__ = ["Device", "Printer", "write_source"]
 
-# Behind the words that all backends know: band, band_step, inner, inner_step, scratch bytes, and
-# where the band and the inner space begin: not at 0 in a part of a kernel (native/place/tiling.c),
-# whose arrays' places are moved back by what lies before it.
-EXTRA_WORDS = 7
-COMPONENTS = 2  # of a combiner, of 8 bytes at most
 _BUILTINS = {"POPCOUNT": "POPCOUNT", "CLZ": "clz", "MULHI": "mul_hi"}
 
 
@@ -44,11 +39,6 @@ class Device:
     features: str = ""
     group_size: int = 1
     by_double: bool = False
-
-
-def machine_of(vector_bytes: int, group_size: int = 1) -> Machine:
-    """A device with vectors of that size."""
-    return Machine(vector_bytes, widest=16, group_size=group_size, calls=True)
 
 
 def write_source(kernel: Kernel, device: Device) -> str:
@@ -91,7 +81,7 @@ def _with_body(name: str, arrays: int, b: Printer, *, apart: bool) -> str:
     return f"{body}kernel ALONE void {name}({arguments}) {{\n  {item}\n  {call}\n}}\n"
 
 
-class Printer(CText):
+class Printer(OnDevice, CText):
     """Writes a kernel function; `words`: those that all backends know.
 
     others : functions that this one calls
@@ -101,7 +91,8 @@ class Printer(CText):
 
     def __init__(self, machine: Machine, words: int, symbol: str = "", *, by_double: bool) -> None:
         super().__init__(machine)
-        self._words, self._symbol, self._by_double = words, symbol, by_double
+        self.words, self._symbol, self._by_double = words, symbol, by_double
+        self.item, self.items = Name("item", "n"), Name("items", "n")
         self.others = list[str]()
         self._apart: set[str] = set()
         self.lane_of_group = Name("lane", "n")
@@ -109,7 +100,7 @@ class Printer(CText):
         self._raised: list[int] = []
 
     def alike(self) -> Printer:
-        return Printer(self.machine, self._words, by_double=self._by_double)
+        return Printer(self.machine, self.words, by_double=self._by_double)
 
     def apart(
         self, what: str, names: Sequence[Name], write: Callable[[Builder, list[Name]], None]
@@ -117,7 +108,7 @@ class Printer(CText):
         symbol = f"{self._symbol}_{what}"
         if what not in self._apart:
             self._apart.add(what)
-            other = Apart(self.machine, self._words, symbol, by_double=self._by_double)
+            other = Apart(self.machine, self.words, symbol, by_double=self._by_double)
             other.halves = self.halves
             write(other, [Name(f"given{k}", x.dtype, x.width) for k, x in enumerate(names)])
             kinds = ["global const long *words", "global uint *flags"]
@@ -131,11 +122,7 @@ class Printer(CText):
 
         It stands before all others: those that declare variables have addresses there.
         """
-        return f"global char *scratch = scratches + item * words[{self._words + 4}];"
-
-    def _extra(self, index: int) -> Name:
-        """One of the words that only this backend has."""
-        return self.word(self._words + index)
+        return f"global char *scratch = scratches + item * words[{self.words + SCRATCH_WORD}];"
 
     # Expressions.
 
@@ -173,27 +160,6 @@ class Printer(CText):
 
     def partials(self, index: int) -> Name:
         return Name("partials", "p")
-
-    @contextmanager
-    def tasks(self) -> Iterator[Range]:
-        band, band_step, inner, inner_step = (self._extra(k) for k in range(4))
-        first = self._extra(5), self._extra(6)
-        inner_tasks = self.div(self.sub(self.add(inner, inner_step), 1), inner_step)
-        band_tasks = self.div(self.sub(self.add(band, band_step), 1), band_step)
-        with self.count(
-            Name("item", "n"), self.mul(band_tasks, inner_tasks), Name("items", "n")
-        ) as task:
-            number = self.div(task, inner_tasks), self.coordinate("%", task, inner_tasks)
-            yield Range(
-                *self._extent(number[0], band_step, band, first[0]),
-                *self._extent(number[1], inner_step, inner, first[1]),
-            )
-
-    def _extent(self, number: Name, step: Name, count: Name, first: Name) -> tuple[Name, Name]:
-        """From where to where a task of that number goes, of `count` points from `first` on."""
-        low = self.mul(number, step)
-        high = self.minimum(self.add(low, step), count)
-        return self.add(first, low), self.add(first, high)
 
     def raise_flags(self, slot: int, bits: Name) -> None:
         # An atomic operation among the loads of a loop would keep them in order.

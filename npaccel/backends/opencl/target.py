@@ -279,14 +279,16 @@ class Target:
         self.vector_bytes = self._vector_bytes()
         self.group_size = 1 if self.processor else self._group_size()
         self.options = self._options()
-        self.context = cl.Context([device])
-        self.queue = cl.CommandQueue(self.context)
-        self.transfers = cl.CommandQueue(self.context)  # of data, while kernels run
+        self.cl_context = cl.Context([device])
+        self.cl_queue = cl.CommandQueue(self.cl_context)
+        self.transfers = cl.CommandQueue(self.cl_context)  # of data, while kernels run
+        self.context, self.queue = self.cl_context.int_ptr, self.cl_queue.int_ptr
         self.functions = self._addresses(_LAUNCH)
+        self.memory_functions = self._addresses(_MEMORY)
         self.memory = _native.DeviceMemory(
-            self._addresses(_MEMORY),
-            self.context.int_ptr,
-            self.queue.int_ptr,
+            self.memory_functions,
+            self.context,
+            self.queue,
             self.transfers.int_ptr,
             f"opencl:{number}",
             self._own_bytes,
@@ -398,7 +400,7 @@ class Target:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                program = cl.Program(self.context, [self.device], [image]).build()
+                program = cl.Program(self.cl_context, [self.device], [image]).build()
                 return tuple(cl.Kernel(program, symbol) for symbol in symbols)
         except (cl.Error, RuntimeError) as error:
             raise CompileError(f"opencl: code was not loaded: {error}") from error

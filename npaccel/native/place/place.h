@@ -125,6 +125,12 @@ uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part o
 bool npa_store_here(const npa_store *s);
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
 
+/* --------------------------------------------------------------------------------------- cuda.c */
+
+PyObject *npa_cuda_functions(PyObject *module, PyObject *addresses);
+PyObject *npa_cuda_queue(PyObject *module, PyObject *args);
+PyObject *npa_cuda_kernel(PyObject *module, PyObject *args);
+
 /* --------------------------------------------------------------------------------------- look.c */
 
 /* With the lock: these bytes of what lies on a device, which stays there; false: it would not pay,

@@ -186,7 +186,7 @@ def _launcher(code: Code) -> Launch:
     def launch(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> None:
         compiled = code(step)
         # Modules that nothing else needs: a launch is the core's.
-        kind = "opencl." if hasattr(compiled, "launcher") else ""
+        kind = "device_" if hasattr(compiled, "launcher") else ""
         module = importlib.import_module(f"npaccel.backends.{kind}launch")
         module.run_step(compiled, step.extents, arrays, scalars)
 

@@ -28,7 +28,7 @@ else:
 
 __all__ = ["Comparing"]
 
-SUFFIXES = {"llvm": "ll", "opencl": "cl"}  # of what a backend's compiler gets
+SUFFIXES = {"cuda": "ll", "llvm": "ll", "opencl": "cl"}  # of what a backend's compiler gets
 LOOP = "; NumPy's loop computed it"
 MOST_WRITTEN = 32  # differences of which files are written, in a process
 Run = Callable[[], list[Failure]]

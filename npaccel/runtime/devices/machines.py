@@ -12,7 +12,7 @@ from npaccel.backends.base import Backend
 from npaccel.backends.registry import HOST, available, is_device, open_backend
 from npaccel.backends.speeds import Speeds
 from npaccel.caches.store import Store, digest
-from npaccel.config import Config
+from npaccel.config import DEVICES, Config
 from npaccel.errors import BackendUnavailable
 from npaccel.runtime.devices.auto import anywhere
 from npaccel.runtime.devices.choice import Device
@@ -200,4 +200,4 @@ class Machines:
 
 def _numbered(name: str) -> str:
     """The one name of a device that has two."""
-    return "opencl:0" if name == "opencl" else name
+    return f"{name}:0" if name in DEVICES else name
