@@ -531,7 +531,7 @@ class DeviceMemory:
     def used(self) -> int: ...
     def __new__(
         cls,
-        functions: tuple[int, int, int, int, int, int, int, int, int, int, int],
+        functions: tuple[int, ...],
         context: int,
         queue: int,
         transfers: int,

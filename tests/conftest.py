@@ -3,12 +3,14 @@
 import gc
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +82,28 @@ def numpys_memory() -> Iterator[None]:
     _native.memory(False)
     yield
     _native.memory(True)
+
+
+@pytest.fixture(scope="session")
+def emulated_cuda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The driver of the backend `cuda` is an emulator."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    pytest.importorskip("llvmlite")
+    from emulated_cuda import Emulator, install
+
+    with pytest.MonkeyPatch.context() as patch:
+        emulator = Emulator(tmp_path_factory.mktemp("emulator"))
+        install(emulator, patch.setattr)
+        yield emulator
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> None:
+    """The device that TEST_DEVICE names: opencl, cuda, or emulated, which is cuda's."""
+    name = os.environ.get("TEST_DEVICE", "opencl")
+    if name != "cuda":
+        request.getfixturevalue("emulated_cuda" if name == "emulated" else name)
 
 
 @pytest.fixture(scope="session")

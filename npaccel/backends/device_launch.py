@@ -20,13 +20,15 @@ __all__ = ["Calls", "run_step"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 READ_WRITE = 1
+_AFTER = c_uint32, c_void_p, c_void_p  # what to wait for, and an event
+_MOVE = c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_AFTER
 # Of store.h's functions, those that are needed here: place and argument types.
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, tuple[int, tuple[Any, ...]]] = {
     "release": (1, (c_void_p,)),
-    "read": (2, (c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, c_uint32, *[c_void_p] * 2)),
-    "write": (3, (c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, c_uint32, *[c_void_p] * 2)),
+    "read": (2, _MOVE),
+    "write": (3, _MOVE),
     "set": (4, (c_void_p, c_uint32, c_size_t, c_void_p)),
-    "enqueue": (5, (c_void_p, c_void_p, c_uint32, *[c_void_p] * 3, c_uint32, *[c_void_p] * 2)),
+    "enqueue": (5, (c_void_p, c_void_p, c_uint32, c_void_p, c_void_p, c_void_p, *_AFTER)),
     "finish": (6, (c_void_p,)),
 }
 
@@ -49,7 +51,9 @@ class Calls:
     def memory(self, size: int) -> int:
         """The address of so many bytes there, until `release`."""
         error = c_int32()
-        made = self._create(self._target.context, READ_WRITE, max(8, size), None, ctypes.byref(error))
+        made = self._create(
+            self._target.context, READ_WRITE, max(8, size), None, ctypes.byref(error)
+        )
         if error.value or made is None:
             raise InternalError(f"{self._target.memory.name}: no memory: error {error.value}")
         self._memories.append(made)

@@ -1,7 +1,7 @@
 """The backends under test: TEST_BACKENDS names others, such as one of another package.
 
 ``groups``: OpenCL's code for devices that are no processors, run by the device that there is;
-``apart``: that device as one with memory of its own.
+``apart``: that device as one with memory of its own; ``emulated``: CUDA's, on an emulator.
 """
 
 import os
@@ -13,7 +13,6 @@ import pytest
 from npaccel.backends.llvm.target import Host
 from npaccel.errors import BackendUnavailable
 
-from .emulated_cuda import Emulator, install
 from .support import Cuda, Declared, Llvm, Opencl
 
 # PoCL compiles each kernel once, not also for one group size: half the time of these tests.
@@ -36,17 +35,6 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def host():
     return Host()
-
-
-@pytest.fixture(scope="session")
-def emulated_cuda(tmp_path_factory):
-    """The CUDA backend's driver is an emulator."""
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
-    with pytest.MonkeyPatch.context() as patch:
-        emulator = Emulator(tmp_path_factory.mktemp("emulator"))
-        install(patch, emulator)
-        yield emulator
 
 
 MACHINES = os.environ.get("TEST_BACKENDS", "llvm opencl c").split()

@@ -41,8 +41,8 @@ class Opencl:
     """The same of an OpenCL device."""
 
     def __init__(self, name="opencl"):
-        from npaccel.backends.opencl.backend import OpenclBackend
         from npaccel.backends.device_launch import run_step
+        from npaccel.backends.opencl.backend import OpenclBackend
 
         self.name, self._backend, self._run = name, OpenclBackend(), run_step
 

@@ -1,5 +1,7 @@
 """What tests of a device with memory of its own share: arrays there, and what moved."""
 
+import os
+
 import numpy as np
 
 import npaccel
@@ -7,6 +9,9 @@ import npaccel
 N = 1 << 14
 LIMIT = 1 << 20
 ROOM = LIMIT // (8 * N)  # arrays
+# The backend under test, see the fixture `device`, and its first device.
+DEVICE = {"emulated": "cuda"}.get(name := os.environ.get("TEST_DEVICE", "opencl"), name)
+NUMBERED = f"{DEVICE}:0"
 
 
 def numbers(seed=0, n=N):
@@ -14,7 +19,7 @@ def numbers(seed=0, n=N):
 
 
 def on_device(source):
-    return npaccel.asarray(source, device="opencl:0")
+    return npaccel.asarray(source, device=NUMBERED)
 
 
 def moved():
@@ -24,7 +29,7 @@ def moved():
 
 
 def launched():
-    return npaccel.stats()["kernels_by_backend"].get("opencl", 0)
+    return npaccel.stats()["kernels_by_backend"].get(DEVICE, 0)
 
 
 def halved_sum(x, y):

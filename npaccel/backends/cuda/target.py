@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache, cached_property
+
 from npaccel import _native
 from npaccel.backends.cuda.driver import LIBRARY, Driver, Module
 from npaccel.backends.llvm.target import Host
@@ -49,7 +50,8 @@ class Target:
             what = f"cuda:{number} ({self.name}) has compute capability"
             needs = f"{_dotted(LEAST)} is needed"
             raise BackendUnavailable(f"{what} {_dotted(self.capability)}, {needs}")
-        self.units, self.memory_bytes = driver.units(number), driver.memory_bytes(number)
+        self.units = driver.units(number)
+        self.memory_bytes = self.largest_bytes = driver.memory_bytes(number)
         self.group_size = GROUP_SIZE
         self.identity = f"cuda {driver.version} {self.name} sm_{_joined(self.capability)}"
         self._process, self._limit = os.getpid(), 0
@@ -88,7 +90,7 @@ class Target:
             self._queue(),
             f"cuda:{self.number}",
             self._limit or self.memory_bytes // 10 * 9,
-            self.memory_bytes,
+            self.largest_bytes,
         )
         made.want(True)
         return made

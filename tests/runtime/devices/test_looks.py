@@ -8,11 +8,12 @@ import inspect
 
 import numpy as np
 import pytest
+from own_memory import DEVICE, NUMBERED
 
 import npaccel
 from npaccel.observe.explain import Home
 
-pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("opencl")]
+pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("device")]
 ROWS, COLUMNS = 600, 250  # of 8 bytes: 1.2 MB
 ALL = ROWS * COLUMNS * 8
 
@@ -42,7 +43,7 @@ def plain() -> np.ndarray:
 def there() -> npaccel.Array:
     """The same, computed on the device."""
     source = np.random.default_rng(5).random((ROWS, COLUMNS))
-    y = npaccel.evaluate(npaccel.asarray(source, device="opencl:0") * 2.0)
+    y = npaccel.evaluate(npaccel.asarray(source, device=NUMBERED) * 2.0)
     npaccel.stats(reset=True)
     return y
 
@@ -56,7 +57,7 @@ def still_there(y) -> bool:
     npaccel.stats(reset=True)
     npaccel.evaluate(y + 1.0)
     counts = npaccel.stats()
-    assert counts["kernels_by_backend"]["opencl"] == 1
+    assert counts["kernels_by_backend"][DEVICE] == 1
     return counts["uploaded_bytes"] == 0
 
 
@@ -213,13 +214,13 @@ def test_what_comes_home_is_told_with_line_and_reason() -> None:
     memoryview(z)  # and now all of it
     homes = npaccel.explain().brought_home
     site = f"{__file__}:{line + 4}"
-    assert Home("opencl:0", "a part, read while the array stays there", site, 1, 2000) in homes
+    assert Home(NUMBERED, "a part, read while the array stays there", site, 1, 2000) in homes
     site = f"{__file__}:{line + 5}"
-    assert Home("opencl:0", "all of it, to be read", site, 1, ALL) in homes or (
-        Home("opencl:0", "all of it, to be written", site, 1, ALL) in homes
+    assert Home(NUMBERED, "all of it, to be read", site, 1, ALL) in homes or (
+        Home(NUMBERED, "all of it, to be written", site, 1, ALL) in homes
     )
     told = str(npaccel.explain())
-    assert "Came from devices to the host:" in told and "1.1 MiB from opencl:0" in told
+    assert "Came from devices to the host:" in told and f"1.1 MiB from {NUMBERED}" in told
     assert npaccel.stats()["looks"] == 1 and "array(" in text
     npaccel.stats(reset=True)
     assert npaccel.explain().brought_home == ()

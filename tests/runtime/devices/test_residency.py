@@ -10,13 +10,24 @@ import sys
 
 import numpy as np
 import pytest
-from own_memory import LIMIT, ROOM, N, halved_sum, launched, moved, numbers, on_device
+from own_memory import (
+    DEVICE,
+    LIMIT,
+    NUMBERED,
+    ROOM,
+    N,
+    halved_sum,
+    launched,
+    moved,
+    numbers,
+    on_device,
+)
 
 import npaccel
 from npaccel.errors import BackendUnavailable, ConfigError
 from npaccel.this_process import engine
 
-pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("opencl", "little_memory")]
+pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("device", "little_memory")]
 
 
 def test_a_chain_of_programs_moves_its_inputs_once_and_its_result_once():
@@ -59,7 +70,7 @@ def test_of_a_view_that_was_written_there_only_the_written_range_moves():
 
 def test_what_the_next_kernel_reads_moves_while_one_runs():
     a, b, c = numbers(0), numbers(1), numbers(2, N // 2)
-    with npaccel.backend("opencl"):
+    with npaccel.backend(DEVICE):
         x, y = npaccel.asarray(a) * 2.0, npaccel.asarray(b)
         z = halved_sum(npaccel.asarray(c), y[: N // 2])  # of another shape: a kernel of its own
         npaccel.evaluate(x, z)
@@ -75,7 +86,7 @@ def test_what_does_not_fit_moves_out_and_in_again():
     for _ in range(2):
         arrays = [npaccel.evaluate(halved_sum(x, arrays[0])) for x in arrays]
         sources = [halved_sum(x, sources[0]) for x in sources]
-        assert engine.backend("opencl").memory.used <= LIMIT
+        assert engine.backend(DEVICE).memory.used <= LIMIT
     assert launched() == 4 * ROOM
     assert npaccel.stats()["evictions"] > 2 * ROOM
     for x, source in zip(arrays, sources, strict=True):
@@ -109,11 +120,11 @@ def test_requests_of_the_host_between_those_of_the_device():
 
 def test_memory_of_others_is_read_and_written():
     a, b, out = numbers(0), numbers(1), np.zeros(N)
-    with npaccel.backend("opencl"):
+    with npaccel.backend(DEVICE):
         np.multiply(npaccel.asarray(a), b, out=out)
     np.testing.assert_array_equal(out, a * b)
     a[:] = 1.0  # what was read of it does not stay there
-    with npaccel.backend("opencl"):
+    with npaccel.backend(DEVICE):
         np.multiply(npaccel.asarray(a), b, out=out)
     np.testing.assert_array_equal(out, b)
     assert launched() == 2
@@ -146,7 +157,7 @@ def test_a_macro_section_and_a_forked_process_find_it():
 
 def test_where_memory_is_shared_it_is_computed_there_and_nothing_moves():
     npaccel.config.device_memory = 0
-    if not engine.backend("opencl").shares_memory:
+    if not engine.backend(DEVICE).shares_memory:
         pytest.skip("this device's memory is its own")
     a, b = numbers(0), numbers(1)
     x = on_device(a)
@@ -213,6 +224,7 @@ assert counts["kernels_by_backend"]["opencl"] >= 6 and counts["uploads"] > 4, co
 """
 
 
+@pytest.mark.usefixtures("opencl")
 def test_kernels_wait_for_what_a_driver_has_only_taken():
     """A blocking write may return before the bytes are there, where other queues see them."""
     command = [sys.executable, "-c", LATE_DRIVER]
@@ -221,8 +233,8 @@ def test_kernels_wait_for_what_a_driver_has_only_taken():
 
 
 def test_names_of_devices():
-    with pytest.raises(BackendUnavailable, match=r"no device opencl:7; there are: opencl:0"):
-        npaccel.asarray(numbers(), device="opencl:7")
+    with pytest.raises(BackendUnavailable, match=rf"no device {DEVICE}:7; there are: {NUMBERED}"):
+        npaccel.asarray(numbers(), device=f"{DEVICE}:7")
     with pytest.raises(ConfigError, match="opencl"):
         npaccel.asarray(numbers(), device="moon")
 

@@ -2,13 +2,25 @@
 
 import numpy as np
 import pytest
-from own_memory import LIMIT, ROOM, N, halved_sum, large, launched, moved, numbers, on_device
+from own_memory import (
+    DEVICE,
+    LIMIT,
+    NUMBERED,
+    ROOM,
+    N,
+    halved_sum,
+    large,
+    launched,
+    moved,
+    numbers,
+    on_device,
+)
 
 import npaccel
 from npaccel import _native
 from npaccel.this_process import engine
 
-pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("opencl", "little_memory")]
+pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("device", "little_memory")]
 
 
 def test_a_kernel_whose_operands_do_not_fit_runs_in_parts():
@@ -17,12 +29,12 @@ def test_a_kernel_whose_operands_do_not_fit_runs_in_parts():
     x = on_device(a)
     y = npaccel.evaluate(halved_sum(x, x[::-1]))
     (step,) = npaccel.explain().steps
-    assert step.backend == "opencl:0" and "in parts" in step.reason
+    assert step.backend == NUMBERED and "in parts" in step.reason
     np.testing.assert_array_equal(np.asarray(y), expected)
     x += y  # over what it reads
     npaccel.evaluate()
     assert launched() == 2
-    assert engine.backend("opencl").memory.used <= LIMIT
+    assert engine.backend(DEVICE).memory.used <= LIMIT
     np.testing.assert_array_equal(np.asarray(x), a + expected)
 
 
@@ -59,10 +71,10 @@ def compare_in_parts(work, *sources, how="in parts"):
     before = launched()
     found = npaccel.evaluate(work(*map(on_device, sources)))
     steps = list(npaccel.explain().steps)
-    there = [step for step in steps if step.backend == "opencl:0"]
+    there = [step for step in steps if step.backend == NUMBERED]
     assert any(how in step.reason for step in steps) and launched() == before + len(there)
     assert all("in parts" in step.reason for step in there) and (how == "no room" or there == steps)
-    assert engine.backend("opencl").memory.used <= npaccel.config.device_memory
+    assert engine.backend(DEVICE).memory.used <= npaccel.config.device_memory
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected), strict=True)
 
 
@@ -200,7 +212,7 @@ def test_a_gibibyte_with_room_for_a_sixteenth_of_it(work, shape, exact):
     a = large(*shape)
     found = np.asarray(npaccel.evaluate(work(on_device(a.copy()))))
     assert launched() > 0 and npaccel.stats()["uploads"] > 16
-    assert engine.backend("opencl").memory.used <= 64 * MIB
+    assert engine.backend(DEVICE).memory.used <= 64 * MIB
     expected = work(a)
     if exact:
         assert np.array_equal(found, expected)
@@ -224,7 +236,7 @@ def test_what_a_large_launch_left_of_its_own_makes_room():
 @pytest.fixture
 def scarce():
     """A function that leaves the driver so many bytes, besides what launches need."""
-    memory = engine.backend("opencl").memory
+    memory = engine.backend(DEVICE).memory
 
     def leave(room):
         before, memory.limit = memory.limit, 0  # all else leaves
@@ -255,15 +267,15 @@ def test_what_lies_there_leaves_before_parts_get_smaller(scarce):
     scarce(3 * a.nbytes + (1 << 14))
     found = npaccel.evaluate(halved_sum(on_device(a), on_device(b)))
     (step,) = npaccel.explain().steps
-    assert step.backend == "opencl:0" and "in parts" not in step.reason
+    assert step.backend == NUMBERED and "in parts" not in step.reason
     assert npaccel.stats()["evictions"] > 0
     np.testing.assert_array_equal(np.asarray(found), halved_sum(a, b))
     np.testing.assert_array_equal(np.asarray(kept), a * 2.0)
 
 
 def test_no_piece_is_larger_than_the_device_allows(monkeypatch):
-    memory = engine.backend("opencl").memory
-    assert memory.largest == engine.backend("opencl").target.device.max_mem_alloc_size
+    memory = engine.backend(DEVICE).memory
+    assert memory.largest == engine.backend(DEVICE).target.largest_bytes
     before, memory.largest = memory.largest, 4 * N
     try:
         a = large(N)

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from npaccel.backends.cuda import target as cuda
@@ -84,12 +85,12 @@ class Compiler:
         return source
 
 
-def install(monkeypatch, emulator: Emulator) -> None:
-    """The backend `cuda` uses the emulator."""
+def install(emulator: Emulator, replace: Callable[[object, str, object], None] = setattr) -> None:
+    """The backend `cuda` uses the emulator; `replace` sets an attribute."""
     driver = emulator.driver()
     real = Host("sm_80", 16, cuda.TRIPLE)
-    monkeypatch.setattr(cuda, "open_driver", lambda path="": driver)
-    monkeypatch.setattr(cuda.Target, "compiler", property(lambda self: Compiler(emulator, real)))
+    replace(cuda, "open_driver", lambda path="": driver)
+    replace(cuda.Target, "compiler", property(lambda self: Compiler(emulator, real)))
 
 
 def _for_host(text: str, arguments: dict[str, int]) -> str:
