@@ -44,7 +44,7 @@ SAFE := PYTHONSAFEPATH=1
 # Tests start a thousand processes: each would compile anew what it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-opencl differential check bench micro conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
+.PHONY: demo test test-all test-opencl test-cuda differential check bench micro conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -123,7 +123,14 @@ stage-aside: $(INSTALLED)
 stage-rest: $(INSTALLED)
 	$(AGAIN) $(ASIDE:%=--ignore=%) --ignore=tests/dispatch
 
-stage-check: $(INSTALLED)
+stage-# On an emulated driver; EMULATED= is on a device. PTXAS=... also assembles all that is compiled.
+EMULATED ?= emulated
+test-cuda: $(INSTALLED)
+	export $(SAFE) TEST_PTXAS=$(PTXAS); \
+	TEST_BACKENDS=$(or $(EMULATED),cuda) $(BIN)/python -m pytest -q -m "" tests/backends; \
+	TEST_DEVICE=$(or $(EMULATED),cuda) $(BIN)/python -m pytest -q tests/runtime/devices
+
+check: $(INSTALLED)
 	NPACCEL_CHECK=compute $(AGAIN) $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
 
 stage-unguarded: $(INSTALLED)

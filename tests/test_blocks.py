@@ -335,7 +335,7 @@ def test_the_backend_holds_inside() -> None:
     assert npaccel.stats()["native_requests"] == 2 and pending[1] == 2 * 3.25
 
 
-@pytest.mark.parametrize("options", [{"min_size": -1}, {"min_size": "big"}, {"backend": "cuda"}])
+@pytest.mark.parametrize("options", [{"min_size": -1}, {"min_size": "big"}, {"backend": "metal"}])
 def test_options_that_are_not_allowed(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"accelerate\("):
         npaccel.accelerate(**options)

@@ -49,8 +49,13 @@ def machine(request, host):
         pytest.skip("there is no C compiler")
     if request.param == "emulated":
         request.getfixturevalue("emulated_cuda")
-        return Cuda()
-    made = {"groups": Opencl.of_groups, "apart": Opencl.of_own_memory, "opencl": Opencl}
+    made = {
+        "cuda": Cuda,
+        "emulated": Cuda,
+        "groups": Opencl.of_groups,
+        "apart": Opencl.of_own_memory,
+        "opencl": Opencl,
+    }
     try:
         return made.get(request.param, lambda: Declared(request.param))()
     except BackendUnavailable as error:

@@ -13,7 +13,7 @@ from npaccel.errors import CompileError, Unsupported
 from npaccel.ir.nodes import Fold, Leaf, Reduce, RowParam, Store, StoreRow, StoreScratch
 from npaccel.ir.scalar import Core, Pool
 
-from .support import Opencl, S, Z, check, compile_kernel, edge_values, kernel, param
+from .support import Cuda, Opencl, S, Z, check, compile_kernel, edge_values, kernel, param
 
 pytestmark = pytest.mark.usefixtures("opencl")
 # A device that is no processor has no vectors; a processor need not have wide ones.
@@ -34,9 +34,13 @@ def device(request):
     machine._backend.target.builder.stop()
 
 
-@pytest.fixture(scope="module")
-def groups():
-    """All of the kernels' tests run there with TEST_BACKENDS=groups."""
+@pytest.fixture(scope="module", params=["opencl", "cuda"])
+def groups(request):
+    """All of the kernels' tests run there with TEST_BACKENDS=groups, or emulated."""
+    if request.param == "cuda":
+        request.getfixturevalue("emulated_cuda")
+        yield Cuda()
+        return
     machine = Opencl.of_groups()
     yield machine
     machine._backend.target.builder.stop()

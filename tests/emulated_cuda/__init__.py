@@ -18,6 +18,7 @@ from pathlib import Path
 from npaccel.backends.cuda import target as cuda
 from npaccel.backends.cuda.driver import Driver
 from npaccel.backends.llvm.target import Host
+from npaccel.errors import CompileError
 
 FOLDER = Path(__file__).parent
 # An instruction that may round twice as one: PTX that does not say how it rounds.
@@ -58,7 +59,10 @@ class Emulator:
             name: given.count("ptr")
             for name, given in re.findall(r"define ptx_kernel void @(\w+)\((.*?)\)", text)
         }
-        image = self._host.emit_object(_for_host(text, arguments))
+        try:
+            image = self._host.emit_object(_for_host(text, arguments))
+        except CompileError:
+            return 0
         library = self._host.link(image, tuple(f"{name}_given" for name in arguments))
         self._modules[len(self._modules) + 1] = library, arguments, "barrier0" in text
         return len(self._modules)

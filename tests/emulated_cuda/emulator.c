@@ -3,7 +3,7 @@
  *
  * What a stream was asked for is done when somebody waits for it, and not before, so that nothing
  * is right by luck. Of a group's items each is a fiber; at a barrier the next one has its turn, in
- * an order that changes. Machine code is LLVM IR here: Python, which is called back, compiles it. */
+ * an order that changes. Machine code is LLVM IR here: Python, called back, compiles it. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
@@ -53,7 +53,12 @@ void emulator_set(void *load, void *look)
     find = (void *(*)(int64_t, const char *, int *, int *))look;
 }
 void emulator_limit(size_t bytes) { limit = bytes; }
-void emulator_fail(int status) { fail_next = status; }
+/* The next launch fails, and all that follows; 0: nothing ever did. */
+void emulator_fail(int status)
+{
+    fail_next = status;
+    failure = status == OK ? OK : failure;
+}
 int64_t emulator_launches(void) { return launches; }
 size_t emulator_used(void) { return used; }
 
@@ -193,7 +198,7 @@ static int32_t end(int32_t status)
     return status;
 }
 
-/* ------------------------------------------------------------------------ the driver's functions */
+/* ----------------------------------------------------------------------- the driver's functions */
 
 int32_t cuInit(unsigned flags) { return flags == 0 ? OK : INVALID_VALUE; }
 int32_t cuDriverGetVersion(int *version) { return *version = 12080, OK; }

@@ -283,8 +283,7 @@ class Target:
         self.cl_queue = cl.CommandQueue(self.cl_context)
         self.transfers = cl.CommandQueue(self.cl_context)  # of data, while kernels run
         self.context, self.queue = self.cl_context.int_ptr, self.cl_queue.int_ptr
-        self.functions = self._addresses(_LAUNCH)
-        self.memory_functions = self._addresses(_MEMORY)
+        self.functions, self.memory_functions = map(self._addresses, (_LAUNCH, _MEMORY))
         self.memory = _native.DeviceMemory(
             self.memory_functions,
             self.context,

@@ -15,8 +15,8 @@ from npaccel.errors import ConfigError
 @pytest.mark.parametrize(
     ("variable", "value", "allowed"),
     [
-        ("NPACCEL_BACKEND", "cuda", "'auto', 'c', 'llvm', 'numpy'"),
-        ("NPACCEL_BACKEND", "", "'auto', 'c', 'llvm', 'numpy'"),
+        ("NPACCEL_BACKEND", "metal", "'auto', 'c', 'cuda', 'llvm', 'numpy'"),
+        ("NPACCEL_BACKEND", "", "'auto', 'c', 'cuda', 'llvm', 'numpy'"),
         ("NPACCEL_CHECK", "yes", "'off', 'compute'"),
         ("NPACCEL_GUARD", "1", "'on', 'off'"),
         ("NPACCEL_THRESHOLD", "-1", "an integer of at least 0"),
