@@ -123,14 +123,7 @@ stage-aside: $(INSTALLED)
 stage-rest: $(INSTALLED)
 	$(AGAIN) $(ASIDE:%=--ignore=%) --ignore=tests/dispatch
 
-stage-# On an emulated driver; EMULATED= is on a device. PTXAS=... also assembles all that is compiled.
-EMULATED ?= emulated
-test-cuda: $(INSTALLED)
-	export $(SAFE) TEST_PTXAS=$(PTXAS); \
-	TEST_BACKENDS=$(or $(EMULATED),cuda) $(BIN)/python -m pytest -q -m "" tests/backends; \
-	TEST_DEVICE=$(or $(EMULATED),cuda) $(BIN)/python -m pytest -q tests/runtime/devices
-
-check: $(INSTALLED)
+stage-check: $(INSTALLED)
 	NPACCEL_CHECK=compute $(AGAIN) $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
 
 stage-unguarded: $(INSTALLED)
@@ -177,6 +170,13 @@ test-opencl: $(INTEL)/intel.icd
 	for machine in opencl apart groups; do \
 	  TEST_BACKENDS=$$machine $(BIN)/python -m pytest -q -m "" tests/backends; done; \
 	$(BIN)/python -m pytest -q -m "" tests/runtime/devices tests/dispatch/test_opencl.py
+
+# On an emulated driver; EMULATED= is on a device. PTXAS=... also assembles all that is compiled.
+EMULATED ?= emulated
+test-cuda: $(INSTALLED)
+	export $(SAFE) TEST_PTXAS=$(PTXAS); \
+	TEST_BACKENDS=$(or $(EMULATED),cuda) $(BIN)/python -m pytest -q -m "" tests/backends; \
+	TEST_DEVICE=$(or $(EMULATED),cuda) $(BIN)/python -m pytest -q tests/runtime/devices
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
