@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from collections.abc import Callable
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from typing import Any
 
@@ -185,8 +187,10 @@ class Module:
             raise CompileError(f"cuda: there is no {symbol}: {self._driver.error_name(status)}")
         return _native.cuda_kernel(function.value or 0, arguments)
 
-    def __del__(self) -> None:
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         driver = self._driver
+        if is_ending():  # the driver's own end frees all
+            return
         if not driver._call("cuCtxPushCurrent_v2", c_void_p(self._context)):
             driver._call("cuModuleUnload", c_void_p(self._module))
             driver._call("cuCtxPopCurrent_v2", byref(c_void_p()))

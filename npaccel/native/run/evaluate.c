@@ -410,30 +410,38 @@ static void find_arg(const job *j, const space *s, const inner_run *u)
     memcpy(u->out, &found, sizeof found);
 }
 
-/* `values`: memory for the loop's own, where it has another type than the elements or the result;
- * else NULL. */
-static void scan_cast(const job *j, const space *s, const inner_run *u, char *values)
+/* Where the loop has another type than the elements or the result: block by block, each behind the
+ * last value of the one before. */
+static void scan_cast(const job *j, const char *in, npy_intp in_step, char *out, npy_intp out_step,
+                      int64_t n)
 {
-    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop];
-    npy_intp out_step = s->strides[s->ndim - 1][1];
-    if (values == NULL) {
-        scan(j->rule, u->out, out_step, u->in, s->strides[s->ndim - 1][0], u->n, size);
-        return;
-    }
-    pack(s, u->inner, u->in, u->memory, npa_item_sizes[type]);
-    npa_cast(type, u->memory, npa_item_sizes[type], loop, values, size, u->n);
-    scan(j->rule, values, size, values, size, u->n, size);
-    for (int64_t i = 0; i < u->n; i += BLOCK) {
-        int64_t m = u->n - i < BLOCK ? u->n - i : BLOCK;
-        store_block(u->out + i * out_step, out_step, j->type[1], values + i * size, loop, m);
+    enum { STEP = BLOCK - 1 };
+    const npa_rule *rule = j->rule;
+    int loop = rule->loop_type[0], size = npa_item_sizes[loop];
+    bool there = j->type[1] == loop; /* where the result belongs, so are the values so far */
+    char *before = blocks[0], *values = before + size;
+    for (int64_t at = 0, m; at < n; at += m, out += m * out_step) {
+        m = n - at < STEP ? n - at : STEP;
+        load_block(values, loop, in + at * in_step, in_step, j->type[0], m);
+        char *to = there ? out : values;
+        npy_intp step = there ? out_step : size, steps[3] = {step, size, step};
+        char *args[3] = {to - step, values, to};
+        if (at == 0) {
+            scan(rule, to, step, values, size, m, size);
+        } else {
+            rule->loop(args, &(npy_intp){m}, steps, rule->loop_data);
+        }
+        if (!there) {
+            store_block(out, out_step, j->type[1], values, loop, m);
+            memcpy(before, values + (m - 1) * size, (size_t)size);
+        }
     }
 }
 
 /* Sums of narrow integers along one axis, from there to where they belong. NULL: it is no such. */
 static const npa_wide_sum *wide_scan(const job *j, const space *s, int inner)
 {
-    bool sums = j->rule->kind == NPA_SCAN && j->rule->counts && inner == s->ndim - 1 &&
-                j->type[1] == j->rule->loop_type[0];
+    bool sums = j->rule->counts && inner == s->ndim - 1 && j->type[1] == j->rule->loop_type[0];
     return sums ? npa_find_wide_sum(j->type[0]) : NULL;
 }
 
@@ -449,7 +457,27 @@ static void scan_wide(const npa_wide_sum *sum, const space *s, const inner_run *
     sum->scan(rest, &count, steps, NULL);
 }
 
-/* ARG and SCAN: each run along the inner axes, packed and cast first where it must be. */
+/* Along one axis where it lies; several are packed first, and are one then. */
+static void run_scan(const job *j, const space *s, const inner_run *u, const npa_wide_sum *wide)
+{
+    const int64_t *step = s->strides[s->ndim - 1];
+    int type = j->type[0], loop = j->rule->loop_type[0];
+    char *in = u->in;
+    npy_intp in_step = step[0];
+    if (u->inner < s->ndim - 1) {
+        pack(s, u->inner, in, u->memory, npa_item_sizes[type]);
+        in = u->memory, in_step = npa_item_sizes[type];
+    }
+    if (wide != NULL) {
+        scan_wide(wide, s, u);
+    } else if (type == loop && j->type[1] == loop) {
+        scan(j->rule, u->out, step[1], in, in_step, u->n, npa_item_sizes[loop]);
+    } else {
+        scan_cast(j, in, in_step, u->out, step[1], u->n);
+    }
+}
+
+/* ARG and SCAN: each run along the inner axes, packed first where it must be. */
 static int run_packed(npa_queue *q, npa_request *r, job *j)
 {
     space s;
@@ -460,12 +488,10 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
     int64_t n = inner_last(&s, r->axes, &u.inner), outer = 1, index[NPA_MAX_DIMS] = {0};
     u.n = n;
     const int inner = u.inner;
-    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop];
-    const npa_wide_sum *wide = wide_scan(j, &s, inner);
-    bool direct = wide != NULL ||
-                  (j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop);
-    size_t packed = ((size_t)n * (size_t)npa_item_sizes[type] + 15) & ~(size_t)15;
-    u.memory = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
+    bool scans = j->rule->kind == NPA_SCAN;
+    const npa_wide_sum *wide = scans ? wide_scan(j, &s, inner) : NULL;
+    bool direct = scans && inner == s.ndim - 1;
+    u.memory = malloc(direct ? 1 : (size_t)n * (size_t)npa_item_sizes[j->type[0]]);
     if (u.memory == NULL) {
         return -1;
     }
@@ -478,12 +504,10 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
             u.in += index[i] * s.strides[i][0];
             u.out += index[i] * s.strides[i][1];
         }
-        if (wide != NULL) {
-            scan_wide(wide, &s, &u);
-        } else if (j->rule->kind == NPA_ARG) {
-            find_arg(j, &s, &u);
+        if (scans) {
+            run_scan(j, &s, &u, wide);
         } else {
-            scan_cast(j, &s, &u, direct ? NULL : u.memory + packed);
+            find_arg(j, &s, &u);
         }
         for (int i = inner - 1; i >= 0 && ++index[i] == s.shape[i]; i--) {
             index[i] = 0;

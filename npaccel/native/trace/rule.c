@@ -131,8 +131,9 @@ PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_DECREF(r);
         Py_RETURN_NONE;
     }
+    int type = npa_canonical(r->loop_type[0]);
     r->counts = (r->kind == NPA_REDUCE || r->kind == NPA_SCAN) &&
-                npa_canonical(r->loop_type[0]) == NPY_LONG &&
+                (type == NPY_LONG || type == NPY_ULONG) &&
                 PyUnicode_CompareWithASCIIString(name, "add") == 0;
     if (npa_rule_primitives(r) < 0) {
         Py_DECREF(r);

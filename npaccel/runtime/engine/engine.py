@@ -455,10 +455,11 @@ class Engine:
 
     def preview(self, pending: Pending) -> PlanInfo:
         """What they would run as; compiles and runs nothing."""
-        trace = decode(pending)
-        if self._backend_for(pending) == "numpy":
+        trace, backend = decode(pending), self._backend_for(pending)
+        if backend == "numpy":
             return describe(trace, single_requests(trace, ONLY_NUMPY))
-        return describe(trace, passes.plan(trace))
+        name = self.machines.device(backend).name if is_device(backend) else HOST
+        return describe(trace, passes.plan(trace), backend=name)
 
     # Settings.
 

@@ -299,13 +299,15 @@ def single_requests(trace: nodes.Trace, reason: str) -> nodes.Plan:
     )
 
 
-def describe(trace: nodes.Trace, plan: nodes.Plan, first_flush: int = 0) -> PlanInfo:
-    """Return what `build` would note of `plan`, compiling nothing."""
+def describe(
+    trace: nodes.Trace, plan: nodes.Plan, first_flush: int = 0, backend: str = HOST
+) -> PlanInfo:
+    """Return what `build` would note of `plan`, compiling nothing; `backend` is to run kernels."""
     past = PastCache(trace, plan, {})
     steps = tuple(
         _request_info(trace, step)
         if isinstance(step, nodes.RequestStep)
-        else _kernel_info(step, past)
+        else _kernel_info(step, past)._replace(backend=backend)
         for step in plan.steps
     )
     return PlanInfo(trace, plan, steps, first_flush)

@@ -40,7 +40,9 @@ def test_a_program_stays_there_and_its_result_comes_home():
     a = np.random.default_rng(0).standard_normal((300, 400))
     x, expected = npaccel.asarray(a, device="cuda"), a
     for _ in range(3):
-        x = npaccel.evaluate((x - x.mean(axis=0)) * 0.5)
+        x = (x - x.mean(axis=0)) * 0.5
+        assert "on cuda:0 over" in str(npaccel.explain(x))  # before it runs, too
+        npaccel.evaluate(x)
         expected = (expected - expected.mean(axis=0)) * 0.5
     counts = npaccel.stats()
     assert _launches() >= 3
