@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+import re
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -13,7 +14,7 @@ from npaccel import _native
 from npaccel.backends.base import Grid, Loaded
 from npaccel.backends.launch import run_step
 from npaccel.backends.llvm.compile import bind, compile_kernel, emit_image, link_kernel
-from npaccel.backends.llvm.printer import write_module
+from npaccel.backends.llvm.printer import write_module, write_source
 from npaccel.backends.llvm.target import Host
 from npaccel.backends.registry import available, open_backend
 from npaccel.errors import BackendUnavailable, CompileError
@@ -243,6 +244,31 @@ def test_nothing_beyond_an_array_is_touched(host, dtype):
     finally:
         for view in views:
             libc.mprotect(ctypes.c_void_p(view.ctypes.data + page), page, 3)
+
+
+@pytest.mark.parametrize(
+    ("vector_band", "dtype", "most"),
+    [
+        (False, "u1", 128),
+        (False, "i2", 32),
+        (True, "u1", 512),
+        (True, "i2", 224),
+    ],
+)
+@pytest.mark.parametrize(("cpu", "vector_bytes"), [("x86-64-v3", 32), ("x86-64-v2", 16)])
+def test_masks_that_are_kept_are_not_taken_apart(cpu, vector_bytes, vector_band, dtype, most):
+    """Of `any` and `all`, between iterations; where a row ends each lane is loaded alone."""
+    pool = Pool()
+    folds = (Fold.OR, Fold.AND)
+    values = [Reduce(k, fold, pool.load(dtype, 0).convert("b1")) for k, fold in enumerate(folds)]
+    stores = [Store(k, pool.row("b1", k - 1)) for k in (1, 2)]
+    arrays = [param(dtype), *(param("b1", Z, out=True, band_only=True) for _ in folds)]
+    leaves = [Leaf(False, tuple(values)), Leaf(True, tuple(stores))]
+    fields = {"band_rank": int(vector_band), "vector_band": vector_band}
+    made = kernel(arrays, leaves, rows=(RowParam("b1"),) * 2, **fields)
+    there = Host(cpu, vector_bytes, "x86_64-unknown-linux-gnu")
+    text = there.emit_assembly(write_source(made, vector_bytes, fence=True))
+    assert len(re.findall("pinsr|pextr", text)) <= most
 
 
 def test_a_rejected_module_names_its_cause(host):

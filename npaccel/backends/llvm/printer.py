@@ -166,19 +166,34 @@ class Printer(LlvmMemory):
     # Variables.
 
     def variable(self, dtype: str, width: int, count: int = 1) -> Variable:
-        name, kind = "%" + self.fresh("v"), llvm_type(dtype, width)
+        name, kind = "%" + self.fresh("v"), self._kept_type(dtype, width)
         array = kind if count == 1 else f"[{count} x {kind}]"
         self._allocas.append(f"{name} = alloca {array}, align 64")
         return Variable(name, dtype, width, count)
 
+    def _kept_type(self, dtype: str, width: int) -> str:
+        """Of a variable. Without AVX-512, LLVM takes masks of more lanes than a register has bytes
+        apart, lane by lane, where they live longer than a block. As bytes they stay whole."""
+        bytewise = dtype == "b1" and self.machine.vector_bytes < min(64, width)
+        return llvm_type("i1" if bytewise else dtype, width)
+
     def get(self, variable: Variable, at: Name | None = None) -> Name:
-        kind = llvm_type(variable.dtype, variable.width)
-        place = self._place(variable, at)
-        return self._emit(f"load {kind}, ptr {place}", variable.dtype, variable.width)
+        dtype, width = variable.dtype, variable.width
+        kept, place = self._kept_type(dtype, width), self._place(variable, at)
+        x = self._emit(f"load {kept}, ptr {place}", dtype, width)
+        if kept == llvm_type(dtype, width):
+            return x
+        return self._emit(f"icmp slt {kept} {x}, zeroinitializer", dtype, width)
 
     def set(self, variable: Variable, x: Name, at: Name | None = None) -> None:
-        kind = llvm_type(variable.dtype, variable.width)
-        self._do(f"store {kind} {x}, ptr {self._place(variable, at)}")
+        kept, place = self._kept_type(variable.dtype, variable.width), self._place(variable, at)
+        if kept != llvm_type(variable.dtype, variable.width):
+            x = self._emit(f"sext {typed(x)} to {kept}", "i1", variable.width)
+            words = self._emit(
+                f"bitcast {typed(x)} to <{x.width // 8} x double>", "f8", x.width // 8
+            )
+            x = self._emit(f"bitcast {typed(self.fence(words))} to {kept}", "i1", x.width)
+        self._do(f"store {kept} {x}, ptr {place}")
 
     def _place(self, variable: Variable, at: Name | None) -> str:
         text, spread = variable.text, 1
@@ -186,7 +201,7 @@ class Printer(LlvmMemory):
             text, spread = self._places[variable.text], max(1, self.members)
         if at is None:
             return text
-        kind, at = llvm_type(variable.dtype, variable.width), self.mul(at, spread)
+        kind, at = self._kept_type(variable.dtype, variable.width), self.mul(at, spread)
         return self._emit(f"getelementptr {kind}, ptr {text}, i64 {at}", "p")
 
     def part(self, variable: Variable, lane: Name, width: int) -> Variable:
@@ -195,8 +210,11 @@ class Printer(LlvmMemory):
         return Variable(pointer, variable.dtype, width, 1)
 
     def stored_bytes(self, variable: Variable) -> int:
-        bits = {"b1": 1, "n": 64}.get(variable.dtype) or 8 * item_size(variable.dtype)
-        return -(-bits * variable.width // 8)
+        dtype, width = variable.dtype, variable.width
+        if self._kept_type(dtype, width) != llvm_type(dtype, width):
+            return width
+        bits = {"b1": 1, "n": 64}.get(dtype) or 8 * item_size(dtype)
+        return -(-bits * width // 8)
 
     def enter(self, member: Name) -> None:
         self._places = {
