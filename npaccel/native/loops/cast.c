@@ -172,6 +172,53 @@ static void cast_to_complex(cast_function *cast, const char *from, int64_t from_
                           : cast_f8_f8((const char *)&zero, 0, to + part, to_step, n);
 }
 
+#define REALS(T)                                                                                  \
+    NPA_EACH_PROCESSOR static void reals_##T(const T *pair, T *to, int64_t n)                     \
+    {                                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                        \
+            to[i] = pair[2 * i];                                                                 \
+        }                                                                                        \
+    }
+REALS(float)
+REALS(double)
+
+/* What is true of either part. */
+NPA_EACH_PROCESSOR static void either(const char *pair, char *to, int64_t to_step, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i * to_step] = pair[2 * i] | pair[2 * i + 1];
+    }
+}
+
+/* Complex numbers to real ones; to truth values, of which both parts have one. */
+static void cast_from_complex(cast_function *cast, const char *from, int64_t from_step, char *to,
+                              int64_t to_step, int64_t part, bool truth, int64_t n)
+{
+    enum { MOST = 512 };
+    double room[MOST];
+    bool lies = from_step == 2 * part && (uintptr_t)from % (uintptr_t)part == 0;
+    for (int64_t at = 0, m; at < n; at += m) {
+        const char *pairs = from + at * from_step;
+        m = n - at < MOST ? n - at : MOST;
+        if (truth) {
+            cast(pairs, lies ? part : from_step, (char *)room, lies ? 1 : 2, lies ? 2 * m : m);
+            if (!lies) {
+                cast(pairs + part, from_step, (char *)room + 1, 2, m);
+            }
+            either((char *)room, to + at * to_step, to_step, m);
+        } else if (!lies) {
+            cast(pairs, from_step, to + at * to_step, to_step, m);
+        } else {
+            if (part == sizeof(float)) {
+                reals_float((const void *)pairs, (float *)room, m);
+            } else {
+                reals_double((const void *)pairs, room, m);
+            }
+            cast((const char *)room, part, to + at * to_step, to_step, m);
+        }
+    }
+}
+
 /* Cast n elements; steps in bytes. */
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n)
@@ -185,6 +232,10 @@ void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, c
         cast_to_complex(cast, from, from_step, to, to_step, to_part, n);
         return;
     }
+    if (from_pairs && !to_pairs) {
+        cast_from_complex(cast, from, from_step, to, to_step, from_part, to_type == NPY_BOOL, n);
+        return;
+    }
     /* They are their parts */
     if (to_pairs && from_step == 2 * from_part && to_step == 2 * to_part) {
         cast(from, from_part, to, to_part, 2 * n);
@@ -193,11 +244,5 @@ void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, c
     cast(from, from_step, to, to_step, n);
     if (to_pairs) {
         cast(from + from_part, from_step, to + to_part, to_step, n);
-    } else if (from_pairs && to_type == NPY_BOOL) {
-        for (int64_t i = 0; i < n; i++) {
-            npy_bool imaginary;
-            cast(from + i * from_step + from_part, from_step, (char *)&imaginary, 1, 1);
-            to[i * to_step] |= (char)imaginary;
-        }
     }
 }
