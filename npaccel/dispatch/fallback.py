@@ -294,13 +294,27 @@ def _settled(
         if key == "out":
             pairs = zip(_outputs(keywords[key]), _outputs(value), strict=True)
             given.update((id(new), old) for new, old in pairs)
-    if len(parts) > 1 and any(part.before is not None for part in parts):
-        parts.clear()  # they may overlap
+    targets = [args[k] for k in written if k < len(args)]
+    targets += _outputs(kwargs.get("out"))
+    if _may_overlap(parts, targets):
+        parts.clear()
         given.clear()
         for value in (*args, *kwargs.values()):
             exact(value)
         return _settled(args, kwargs, written, given, parts)
     return tuple(arguments), keywords
+
+
+def _may_overlap(parts: list[_Part], targets: list[Any]) -> bool:
+    """Whether a copy may be of what the call writes elsewhere."""
+    if sum(part.before is not None for part in parts) > 1:
+        return True
+    return any(
+        np.may_share_memory(part.array, target)
+        for part in parts
+        for target in targets
+        if isinstance(target, np.ndarray) and (part.before is None or target is not part.array)
+    )
 
 
 def _calls_back(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

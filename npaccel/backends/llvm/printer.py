@@ -174,7 +174,7 @@ class Printer(LlvmMemory):
     def _kept_type(self, dtype: str, width: int) -> str:
         """Of a variable. Without AVX-512, LLVM takes masks of more lanes than a register has bytes
         apart, lane by lane, where they live longer than a block. As bytes they stay whole."""
-        bytewise = dtype == "b1" and self.machine.vector_bytes < min(64, width)
+        bytewise = dtype == "b1" and 0 < self.machine.vector_bytes < min(64, width)
         return llvm_type("i1" if bytewise else dtype, width)
 
     def get(self, variable: Variable, at: Name | None = None) -> Name:

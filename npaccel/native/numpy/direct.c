@@ -14,7 +14,7 @@ enum { MOST = 32 };
 typedef struct {
     PyObject *given[MOST], *made[MOST];
     int n;
-    bool apart; /* the call shows none of them in its result: a copy will do */
+    bool apart; /* the call shows none of them in its result, nor writes any: a copy will do */
 } swaps;
 
 /* Whether its class has a say in what functions do, as ndarray and what is made of it have not. */
@@ -134,7 +134,11 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 {
     PyObject *made[MOST];
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
-    swaps s = {.n = 0, .apart = apart};
+    bool writes = written > 0;
+    for (Py_ssize_t i = 0; i < all - n; i++) {
+        writes |= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0;
+    }
+    swaps s = {.n = 0, .apart = apart && !writes};
     int status = all <= MOST;
     if (any != NPA_ANY_SIZE &&
         (npa_waiting() || npa_here != NULL || npa_threshold_here() == 0)) {

@@ -243,3 +243,14 @@ def test_what_is_numpys_at_once_has_it_brought_home() -> None:
     np.testing.assert_array_equal(np.asarray(found), np.exp(plain()))
     assert np.array_equal(np.asarray(np.add(there(), 1.0, dtype="f4", casting="unsafe")),
                           np.add(plain(), 1.0, dtype="f4", casting="unsafe"))  # fmt: skip
+
+
+def test_what_a_call_reads_of_what_it_writes_is_no_copy():
+    """The end of `out` is what the call itself has written at its begin."""
+    n = ROWS * COLUMNS
+    a, b = np.arange(float(n)), -np.arange(float(n))
+    x, y = (npaccel.evaluate(npaccel.asarray(v, device=NUMBERED) * 2.0) for v in (a, b))
+    a, b = a * 2.0, b * 2.0
+    np.concatenate([y[5:], x[:5]], out=x)
+    np.concatenate([b[5:], a[:5]], out=a)
+    np.testing.assert_array_equal(np.asarray(x), a)
