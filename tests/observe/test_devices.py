@@ -14,6 +14,7 @@ import npaccel
 from npaccel import _native, this_process
 from npaccel.backends.llvm.target import Host
 from npaccel.backends.opencl import target
+from npaccel.config import DEVICES
 from npaccel.errors import BackendUnavailable
 from npaccel.runtime.devices import machines
 
@@ -27,9 +28,9 @@ def test_the_host(deferred) -> None:
     assert first.memory_bytes > 1 << 27
     assert first.copy_bytes_s > 0 and first.launch_s > 0
     for device in others:
-        if device.backend.startswith("opencl") and device.state == "ready":
+        if device.backend.startswith(DEVICES) and device.state == "ready":
             assert min(device.copy_bytes_s, device.transfer_bytes_s, device.launch_s) > 0
-    others = [device for device in others if not device.backend.startswith("opencl")]
+    others = [device for device in others if not device.backend.startswith(DEVICES)]
     assert [device.backend for device in others] == ["c", "numpy"]
     assert np.__version__ in others[1].name
     assert max(map(len, str(found).splitlines())) <= 100
@@ -41,7 +42,7 @@ def test_settings_in_force(deferred, setting) -> None:
     found = npaccel.devices()
     assert found.devices[0].backend == "numpy"
     assert found.settings["threads"] == 3
-    threads = {d.backend: d.threads for d in found.devices if not d.backend.startswith("opencl")}
+    threads = {d.backend: d.threads for d in found.devices if not d.backend.startswith(DEVICES)}
     assert threads == dict.fromkeys(("numpy", "llvm", "c"), 3)
     assert ["threads", "3"] in [line.split() for line in str(found).splitlines()]
 
