@@ -152,7 +152,7 @@ def _exact_loops() -> str:
     found = _native.exact_loops()
     ours = ", ".join(name for name, same in found.items() if same)
     other = ", ".join(name for name, same in found.items() if same is False)
-    if None in found.values():
+    if set(found.values()) == {None}:
         return "by NumPy's loops; ours need AVX2 and FMA for vectors of the C library's functions"
     said = f"{ours} of float64 by loops of our own that have NumPy's bits" if ours else ""
     if not other:

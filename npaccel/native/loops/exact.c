@@ -1,17 +1,73 @@
-/* exact.c: loops of `sin`, `cos` and `hypot` of doubles that have the bits and flags of NumPy's,
- * where that is proved. See Note [Exact loops] at the end. */
+/* exact.c: loops of `sin`, `exp`, `log`, `power` and others of doubles that have the bits and flags of
+ * NumPy's, where that is proved. See Note [Exact loops] at the end. */
 #include "loops/loops.h"
 #include "loops/proof.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { BLOCK = NPA_LANES_BLOCK, LEAST = 4, NIN = 2 };
 enum { BLOCKS_TRIED = 128, SEEN = BLOCKS_TRIED * BLOCK }; /* of a proof; before there is one */
 
+/* Angles of which some sums of a product and a number tell, by the last bit of the sine or cosine,
+ * whether the product was rounded: tests/dispatch/small/test_exact_loops.py says which. Then those
+ * where ranges meet. */
+static const double telling_angles[] = {
+    0x1.998d6af525af5p+24, 0x1.4c4c40c2128cfp+25, 0x1.4a56e71d13274p+26, 0x1.39ca8a1c27793p+24,
+    0x1.b555bf1490cf8p-4, 0x1.b7041080e8c2dp-4, 0x1.39bbe95be207ep+26, 0x1.0f6327fb57d24p+24,
+    0x1.f53556b177b6ep+24, 0x1.74344e7eea3b7p+0, 0x1.826d352deb137p+26, 0x1.798af981070bfp+0,
+    0x1.5da32d73965f5p+26, 0x1.3038e6a269526p+26, 0x1.7f31525cfc2dep+0, 0x1.8c9a827e93271p+0,
+    0x1.211d0795fa63ep+25, 0x1.8331e70ba0a66p+25, 0x1.1ca8c1261b159p+26, 0x1.b6eced20784e3p+23,
+    0x1.9d4641a93476p+24, 0x1.b09c01879ad4p+0, 0x1.ae6188c3ee7e9p+0, 0x1.6a0b504c16152p+4,
+    0x1.61363d38f0214p+25, 0x1.11b164b5a527dp+26, 0x1.143bac5e394a1p+1, 0x1.c9620e7140a88p-1,
+    0x1.59a2db18b2e7ap+24, 0x1.5797db7c7576dp+21, 0x1.2b67f921ebf19p+24, 0x1.a56c9c2c0f52dp-1,
+    0x1.206d72e0eba16p-1, 0x1.173de051e7a4ep+24, 0x1.4310547353601p+26, 0x1.5d3a41b1be558p+0,
+    0x1.7ccf35981a888p+26, 0x1.48afadab83655p+6, 0x1.9b9f3cfc2b8b6p-2, 0x1.d59d283a1c3d8p-3,
+    0x1.e66b9feaac0f9p+5, 0x1.606e39d6195c9p+25, 0x1.e391608e94adcp+0, 0x1.09788d087e7dep+0,
+    0x1.2f46d5c1dafc9p+1, 0x1.13c7729b9a14fp+1, 0x1.7cc77428e62e3p+23, 0x1.793006eedd7efp+25,
+    0x1.79f23a67ac307p+26, 0x1.05bc14d674cb9p+24, 0x1.1da4a74fc6efap+6, 0x1.e045941bdce23p+23,
+    0x1.214ca5d5eb53ap+0, 0x1.a7310d0380256p+0, 0x1.91463afcc9707p+5, 0x1.79497c89cb934p-4,
+    0x1.719a2d7c38584p+24, 0x1.19fa4facae3e4p-5, 0x1.7a5c94124a3fp+21, 0x1.33b9fae83155bp+1,
+    0x1.ebbeb30baa469p+25, 0x1.f2d9d078d37f4p+0, 0x1.94ce949774e1cp-1, 0x1.651b2aa586d66p+25,
+    0x1.ed5672de3b593p+25, 0x1.66dcee7a9a124p-4,
+    0x1.020c49ba5e353p-3, 0x1.020c49ba5e354p-3, 0x1.020c49ba5e355p-3, 0x1.b5fffffffffffp-1,
+    0x1.b600000000000p-1, 0x1.b600000000001p-1, 0x1.368fcffffffffp+1, 0x1.368fd00000000p+1,
+    0x1.368fd00000001p+1, 0x1.921faffffffffp+26, 0x1.921fb00000000p+26, 0x1.921fb00000001p+26,
+    0x1.fffffffffffffp-27, 0x1p-26, 0x1.0000000000001p-26, 0x1.fffffffffffffp-28, 0x1p-27,
+    0x1.0000000000001p-27, 0x0.fffffffffffffp-1022, 0x1p-1022, 0x1.0000000000001p-1022,
+    0x1.71de2c0cf70adp+0, 0x1.71de2c0cf70aep+0, 0x1.71de2c0cf70afp+0, 0x1.b2613e7b8e981p+0,
+    0x1.b2613e7b8e982p+0, 0x1.b2613e7b8e983p+0, 0x1.81fef0a89cee2p+1, 0x1.81fef0a89cee3p+1,
+    0x1.81fef0a89cee4p+1, 0x0.0p+0, 0x1.921fb54442d18p-1, 0x1.921fb54442d18p+0,
+    0x1.921fb54442d18p+1, 0x1.2d97c7f3321d2p+1, 0x1.2d97c7f3321d2p+2, 0x1.921fb54442d18p+2,
+    0x1.32cbd0fba43a7p+18, 0x1.6000000000000p+4, 0x1.6300000000000p+8, 0x0.0000000000001p-1022,
+    0x1.0f0cf064dd592p+73,
+};
+
+static const double telling_sides[] = {3, 4, 1, 0x1p-54, 0x1p-53, 1, 2, 1};
+
+/* Likewise of exponentials. */
+static const double telling_exponents[] = {
+    0.0, 0x1p-54, -0x1p-54, 0x1.fffffffffffffp-55, 0x1.fffffffffffffp+8, -0x1.fffffffffffffp+8,
+};
+
+/* Likewise of logarithms, of which some have another polynomial next to 1. */
+static const double telling_positive[] = {
+    0x1.dffffffffffffp-1, 0x1.e000000000000p-1, 0x1.e000000000001p-1, 0x1.108ffffffffffp+0,
+};
+
+/* Likewise of powers: a number, and by what. */
+static const double telling_powers[] = {1, 0.3, 0x1p-1022, 0.3};
+
+typedef void draw_function(double *x, uint64_t *state);
+static draw_function draw_angles, draw_sides, draw_exponents, draw_positive, draw_bases, draw_powers;
+
 typedef struct {
     const char *name;
     npa_laned which;
     int nin;
+    const double *telling; /* arguments that a proof begins with, and how many */
+    int ntelling;
+    draw_function *draw[NIN]; /* a block of others */
     npa_lane_function *lanes;
     PyUFuncGenericFunction numpys;
     void *data;
@@ -19,9 +75,21 @@ typedef struct {
     atomic_llong seen; /* elements that NumPy's loop computed before */
 } exact_loop;
 
-static exact_loop loops[] = {{.name = "sin", .which = NPA_SINES, .nin = 1},
-                             {.name = "cos", .which = NPA_COSINES, .nin = 1},
-                             {.name = "hypot", .which = NPA_HYPOTENUSES, .nin = 2}};
+#define LOOP(its_name, lanes_of, inputs, telling_of, ...)                                  \
+    {.name = its_name, .which = lanes_of, .nin = inputs, .telling = telling_of,            \
+     .ntelling = sizeof telling_of / sizeof *telling_of, .draw = {__VA_ARGS__}}
+static exact_loop loops[] = {
+    LOOP("sin", NPA_SINES, 1, telling_angles, draw_angles),
+    LOOP("cos", NPA_COSINES, 1, telling_angles, draw_angles),
+    LOOP("hypot", NPA_HYPOTENUSES, 2, telling_sides, draw_sides, draw_sides),
+    LOOP("exp", NPA_EXPS, 1, telling_exponents, draw_exponents),
+    LOOP("exp2", NPA_EXP2S, 1, telling_exponents, draw_exponents),
+    LOOP("log", NPA_LOGS, 1, telling_positive, draw_positive),
+    LOOP("log2", NPA_LOG2S, 1, telling_positive, draw_positive),
+    LOOP("log10", NPA_LOG10S, 1, telling_positive, draw_positive),
+    LOOP("power", NPA_POWERS, 2, telling_powers, draw_bases, draw_powers),
+    LOOP("float_power", NPA_POWERS, 2, telling_powers, draw_bases, draw_powers),
+};
 enum { LOOPS = sizeof loops / sizeof *loops };
 
 /* From number i on. */
@@ -80,40 +148,6 @@ static void set_level(exact_loop *l, const char *level)
 
 /* ---------------------------------------------------------------------------------------- proof */
 
-/* Angles of which some sums of a product and a number tell, by the last bit of the sine or cosine,
- * whether the product was rounded: tests/dispatch/small/test_exact_loops.py says which. Then those
- * where ranges meet. */
-static const double telling[] = {
-    0x1.998d6af525af5p+24, 0x1.4c4c40c2128cfp+25, 0x1.4a56e71d13274p+26, 0x1.39ca8a1c27793p+24,
-    0x1.b555bf1490cf8p-4, 0x1.b7041080e8c2dp-4, 0x1.39bbe95be207ep+26, 0x1.0f6327fb57d24p+24,
-    0x1.f53556b177b6ep+24, 0x1.74344e7eea3b7p+0, 0x1.826d352deb137p+26, 0x1.798af981070bfp+0,
-    0x1.5da32d73965f5p+26, 0x1.3038e6a269526p+26, 0x1.7f31525cfc2dep+0, 0x1.8c9a827e93271p+0,
-    0x1.211d0795fa63ep+25, 0x1.8331e70ba0a66p+25, 0x1.1ca8c1261b159p+26, 0x1.b6eced20784e3p+23,
-    0x1.9d4641a93476p+24, 0x1.b09c01879ad4p+0, 0x1.ae6188c3ee7e9p+0, 0x1.6a0b504c16152p+4,
-    0x1.61363d38f0214p+25, 0x1.11b164b5a527dp+26, 0x1.143bac5e394a1p+1, 0x1.c9620e7140a88p-1,
-    0x1.59a2db18b2e7ap+24, 0x1.5797db7c7576dp+21, 0x1.2b67f921ebf19p+24, 0x1.a56c9c2c0f52dp-1,
-    0x1.206d72e0eba16p-1, 0x1.173de051e7a4ep+24, 0x1.4310547353601p+26, 0x1.5d3a41b1be558p+0,
-    0x1.7ccf35981a888p+26, 0x1.48afadab83655p+6, 0x1.9b9f3cfc2b8b6p-2, 0x1.d59d283a1c3d8p-3,
-    0x1.e66b9feaac0f9p+5, 0x1.606e39d6195c9p+25, 0x1.e391608e94adcp+0, 0x1.09788d087e7dep+0,
-    0x1.2f46d5c1dafc9p+1, 0x1.13c7729b9a14fp+1, 0x1.7cc77428e62e3p+23, 0x1.793006eedd7efp+25,
-    0x1.79f23a67ac307p+26, 0x1.05bc14d674cb9p+24, 0x1.1da4a74fc6efap+6, 0x1.e045941bdce23p+23,
-    0x1.214ca5d5eb53ap+0, 0x1.a7310d0380256p+0, 0x1.91463afcc9707p+5, 0x1.79497c89cb934p-4,
-    0x1.719a2d7c38584p+24, 0x1.19fa4facae3e4p-5, 0x1.7a5c94124a3fp+21, 0x1.33b9fae83155bp+1,
-    0x1.ebbeb30baa469p+25, 0x1.f2d9d078d37f4p+0, 0x1.94ce949774e1cp-1, 0x1.651b2aa586d66p+25,
-    0x1.ed5672de3b593p+25, 0x1.66dcee7a9a124p-4,
-    0x1.020c49ba5e353p-3, 0x1.020c49ba5e354p-3, 0x1.020c49ba5e355p-3, 0x1.b5fffffffffffp-1,
-    0x1.b600000000000p-1, 0x1.b600000000001p-1, 0x1.368fcffffffffp+1, 0x1.368fd00000000p+1,
-    0x1.368fd00000001p+1, 0x1.921faffffffffp+26, 0x1.921fb00000000p+26, 0x1.921fb00000001p+26,
-    0x1.fffffffffffffp-27, 0x1p-26, 0x1.0000000000001p-26, 0x1.fffffffffffffp-28, 0x1p-27,
-    0x1.0000000000001p-27, 0x0.fffffffffffffp-1022, 0x1p-1022, 0x1.0000000000001p-1022,
-    0x1.71de2c0cf70adp+0, 0x1.71de2c0cf70aep+0, 0x1.71de2c0cf70afp+0, 0x1.b2613e7b8e981p+0,
-    0x1.b2613e7b8e982p+0, 0x1.b2613e7b8e983p+0, 0x1.81fef0a89cee2p+1, 0x1.81fef0a89cee3p+1,
-    0x1.81fef0a89cee4p+1, 0x0.0p+0, 0x1.921fb54442d18p-1, 0x1.921fb54442d18p+0,
-    0x1.921fb54442d18p+1, 0x1.2d97c7f3321d2p+1, 0x1.2d97c7f3321d2p+2, 0x1.921fb54442d18p+2,
-    0x1.32cbd0fba43a7p+18, 0x1.6000000000000p+4, 0x1.6300000000000p+8, 0x0.0000000000001p-1022,
-    0x1.0f0cf064dd592p+73,
-};
-
 static double drawn(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -136,11 +170,47 @@ static void draw_sides(double *x, uint64_t *state)
     }
 }
 
-/* Whether n elements have the same bits, of which every one, or every second, is taken. */
-static bool agrees(const exact_loop *l, double (*x)[BLOCK], npy_intp n, npy_intp every)
+static double symmetric(uint64_t *state) { return 2 * drawn(state) - 1; }
+
+static void draw_exponents(double *x, uint64_t *state)
+{
+    static const double widths[] = {0.004, 0.1, 0.5, 1, 3, 20, 200, 720};
+    for (int i = 0; i < BLOCK; i++) {
+        x[i] = symmetric(state) * widths[(int)(drawn(state) * 8)];
+    }
+}
+
+/* A quarter of them next to 1 */
+static void draw_positive(double *x, uint64_t *state)
+{
+    for (int i = 0; i < BLOCK; i++) {
+        int kind = (int)(drawn(state) * 8), size = (int)(symmetric(state) * 1020);
+        double part = 0.5 + drawn(state);
+        x[i] = kind < 2 ? 1 + symmetric(state) / 8 : kind < 6 ? 4 * part * part : ldexp(part, size);
+    }
+}
+
+static void draw_bases(double *x, uint64_t *state)
+{
+    draw_positive(x, state);
+    for (int i = 0; i < BLOCK; i += 5) {
+        x[i] = -x[i];
+    }
+}
+
+static void draw_powers(double *x, uint64_t *state)
+{
+    static const double widths[] = {0.01, 1, 3, 10, 100, 300};
+    for (int i = 0; i < BLOCK; i++) {
+        double at = symmetric(state) * widths[(int)(drawn(state) * 6)];
+        x[i] = i % 5 == 0 ? rint(at) : at;
+    }
+}
+
+/* Whether n elements have the same bits. steps: of inputs and of the result. */
+static bool agrees(const exact_loop *l, double (*x)[BLOCK], npy_intp n, const npy_intp *steps)
 {
     double ours[BLOCK] = {0}, numpys[BLOCK] = {0};
-    const npy_intp step = every * (npy_intp)sizeof(double), steps[NIN + 1] = {step, step, step};
     char *args[NIN + 1] = {(char *)x[0], (char *)x[1], NULL};
     args[l->nin] = (char *)ours;
     run_block(l, args, steps, (int)n);
@@ -149,23 +219,47 @@ static bool agrees(const exact_loop *l, double (*x)[BLOCK], npy_intp n, npy_intp
     return memcmp(ours, numpys, sizeof ours) == 0;
 }
 
+/* The numbers that tell most come first, one after another for each input. */
+static void draw(const exact_loop *l, double (*x)[BLOCK], int b, uint64_t *state)
+{
+    for (int k = 0; k < l->nin; k++) {
+        l->draw[k](x[k], state);
+    }
+    for (int i = 0; i < BLOCK * l->nin && b * BLOCK * l->nin + i < l->ntelling; i++) {
+        x[i % l->nin][i / l->nin] = l->telling[b * BLOCK * l->nin + i];
+    }
+}
+
+/* Powers by one number for all, which some versions of NumPy have otherwise. */
+static bool agrees_on_still_powers(const exact_loop *l)
+{
+    static const double powers[] = {-3, -2, -1.5, -0.5, 0.25, 1.5, 2.5, 3, 4};
+    const npy_intp steps[] = {sizeof(double), 0, sizeof(double)};
+    double x[NIN][BLOCK];
+    uint64_t state = 2;
+    bool same = true;
+    for (size_t i = 0; same && i < sizeof powers / sizeof *powers; i++) {
+        draw_bases(x[0], &state);
+        x[1][0] = powers[i];
+        same = agrees(l, x, BLOCK, steps);
+    }
+    return same;
+}
+
 static int prove(const void *what)
 {
     const exact_loop *l = what;
-    enum { TOLD = sizeof telling / sizeof *telling };
+    const npy_intp one = sizeof(double), two = 2 * one;
+    const npy_intp each[] = {one, one, one}, second[] = {two, two, two};
     double x[NIN][BLOCK] = {{0}};
     uint64_t state = 1;
-    bool same = true;
+    bool same = npa_lanes_ready(l->which);
     for (int b = 0; same && b < BLOCKS_TRIED; b++) {
-        for (int k = 0; k < l->nin; k++) {
-            (l->nin == 1 ? draw_angles : draw_sides)(x[k], &state);
-        }
-        for (int i = 0; l->nin == 1 && i < BLOCK && b * BLOCK + i < TOLD; i++) {
-            x[0][i] = telling[b * BLOCK + i];
-        }
-        same = agrees(l, x, BLOCK, 1) && agrees(l, x, 1 + b % 8, 1) &&
-               (b % 8 != 0 || agrees(l, x, BLOCK / 2, 2));
+        draw(l, x, b, &state);
+        same = agrees(l, x, BLOCK, each) && agrees(l, x, 1 + b % 8, each) &&
+               (b % 8 != 0 || agrees(l, x, BLOCK / 2, second));
     }
+    same = same && (l->which != NPA_POWERS || agrees_on_still_powers(l));
     return same ? NPA_PROVED : NPA_OTHER;
 }
 
@@ -180,11 +274,22 @@ static inline bool is_same(exact_loop *l, npy_intp n)
     return found == NPA_PROVED;
 }
 
+/* Powers by one number for all that NumPy has as a square, a root, a quotient. */
+static bool is_simple(const exact_loop *l, char *const *args, const npy_intp *steps)
+{
+    double by = 0;
+    if (l->which != NPA_POWERS || steps[1] != 0) {
+        return false;
+    }
+    memcpy(&by, args[1], sizeof by);
+    return by == -1 || by == 0 || by == 0.5 || by == 1 || by == 2;
+}
+
 static void run(char **args, const npy_intp *count, const npy_intp *steps, void *data)
 {
     exact_loop *l = data;
     npy_intp n = *count;
-    if (n < LEAST || !npa_lanes_round() || !is_same(l, n)) {
+    if (n < LEAST || is_simple(l, args, steps) || !npa_lanes_round() || !is_same(l, n)) {
         l->numpys(args, count, steps, l->data);
         return;
     }
@@ -223,7 +328,7 @@ void npa_take_exact_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
 bool npa_is_exact_loop(PyUFuncGenericFunction loop, void *data, npy_intp n)
 {
     enum { CALL = 16 }; /* what NumPy has to do takes as long as so many elements */
-    return loop == run && is_same(data, n + CALL);
+    return loop == run && ((exact_loop *)data)->which != NPA_POWERS && is_same(data, n + CALL);
 }
 
 PyObject *npa_exact_loops_py(PyObject *self, PyObject *args)

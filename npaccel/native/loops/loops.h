@@ -110,13 +110,19 @@ PyObject *npa_exact_loops_py(PyObject *self, PyObject *args);
 
 /* --------------------------------------------------- lanes.c, of this processor or a plain one */
 
-typedef enum { NPA_SINES, NPA_COSINES, NPA_HYPOTENUSES } npa_laned;
+typedef enum {
+    NPA_SINES, NPA_COSINES, NPA_HYPOTENUSES, NPA_EXPS, NPA_LOGS, NPA_EXP2S, NPA_LOG2S, NPA_LOG10S,
+    NPA_POWERS, NPA_LANED
+} npa_laned;
 enum { NPA_LANES = 8, NPA_LANES_BLOCK = 64 };
 /* n: a multiple of NPA_LANES, up to a block. The numbers that are left to the C library, a bit for
  * each; what is stored there means nothing. */
 typedef uint64_t npa_lane_function(const double *const *from, double *to, int n);
 /* For processors of that level, or the best one here; NULL: there is none. */
 npa_lane_function *npa_lanes(npa_laned which, const char *level);
+/* Whether there is what it computes by; to be asked before it is first called. Some do with numbers
+ * that are the C library's, which takes a tenth of a millisecond to find them. */
+bool npa_lanes_ready(npa_laned which);
 bool npa_lanes_round(void); /* to nearest, and subnormal numbers are kept, as they are made for */
 
 /* --------------------------------------------------------------------------------------- scan.c */

@@ -279,6 +279,9 @@ void (*npa_loaded_function(void *library, const char *name))(void); /* or NULL *
 /* Whether the caller was called by a function of this name in the library of `near`, with no code
  * in between but of both; false, too, where that is not known. Some microseconds. */
 bool npa_called_from(const char *name, void (*near)(void));
+/* Each piece of read-only memory of the library, or program, that this function lies in. */
+typedef void npa_visit_words(const uint64_t *words, size_t n, void *context);
+void npa_visit_constants(void (*function)(void), npa_visit_words *visit, void *context);
 
 /* ------------------------------------------------------------------------------ process.c */
 

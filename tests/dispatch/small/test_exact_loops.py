@@ -1,4 +1,5 @@
-"""`sin`, `cos` and `hypot` of small arrays of doubles: the C library's bits, eight at a time."""
+"""`sin`, `exp`, `log`, `power` and others of small arrays of doubles: the C library's bits, many at a
+time."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import functools
 import itertools
 import math
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -25,12 +27,14 @@ from .comparison import Case, all_same
 Array = np.ndarray[Any, Any]
 h = float.fromhex
 ROOT = Path(__file__).parents[3]
-FUNCTIONS = (np.sin, np.cos, np.hypot)
+TURNED, EXPONENTIALS = (np.sin, np.cos), (np.exp, np.exp2)
+LOGARITHMS, POWERS = (np.log, np.log2, np.log10), (np.power, np.float_power)
+FUNCTIONS = (*TURNED, np.hypot, *EXPONENTIALS, *LOGARITHMS, *POWERS)
 
 
 def choose(*levels: str) -> bool:
     """Loops for the first of these levels of processors that this one has, if there is one."""
-    return any(None not in _native.exact_loops(level).values() for level in levels)
+    return any(set(_native.exact_loops(level).values()) != {None} for level in levels)
 
 
 @pytest.fixture(params=["v4", "v3"])
@@ -83,12 +87,59 @@ def sides(rng: np.random.Generator) -> Iterator[tuple[str, tuple[Array, Array]]]
     yield "special", (pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
+# Where ways of computing meet: results out of range, sums near 1, the rows of tables.
+EXPONENTS = (1e-9, 2.0**-54, 512.0, 708.3964, 709.7827, 745.1332, 928.0, 1022.0, 1024.0, 1075.0)
+NEAR_1 = (1 - 2.0**-4, 1 + h("0x1.09p-4"), 1 - h("0x1.5b51p-5"), 1 + h("0x1.6ab2p-5"), 1.0)
+
+
+def exponents(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
+    yield "borders", around(*EXPONENTS)
+    yield "rows", around(*((np.arange(300) + 0.5) / 128), reach=2)
+    yield "rows of exp", around(*((np.arange(300) + 0.5) * math.log(2) / 128), reach=2)
+    yield "special", np.resize(np.array(SPECIAL), 300)
+    yield "any", rng.integers(0, 2**64, 30_000, dtype=np.uint64).view(np.float64)
+    yield "small", rng.normal(size=30_000) * 10.0 ** -rng.integers(0, 320, 30_000)
+    for width in (0.01, 1.0, 10.0, 100.0, 800.0):
+        yield f"up to {width}", rng.uniform(-width, width, 30_000)
+
+
+def positive(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
+    begins = np.r_[0.6875 + np.arange(129) / 128, 0.7057291567 + np.arange(129) / 128]
+    yield "borders", around(*NEAR_1, 2.0**-1022, 2.0**1023, reach=100)
+    yield "rows", around(*begins, reach=2)
+    yield "special", np.resize(np.array(SPECIAL), 300)
+    yield "any", rng.integers(0, 2**64, 30_000, dtype=np.uint64).view(np.float64)
+    yield "of all sizes", 2.0 ** rng.uniform(-1070, 1024, 30_000)
+    for width in (0.05, 0.5, 1.0):
+        yield f"within {width} of 1", 1 + rng.uniform(-width, width, 30_000)
+    yield "usual", rng.uniform(0, 100, 30_000)
+
+
+def powers(rng: np.random.Generator) -> Iterator[tuple[str, tuple[Array, Array]]]:
+    signs = rng.choice([-1.0, 1.0], 30_000)
+    x, y = rng.uniform(0, 5, 30_000), rng.uniform(-9, 9, 30_000)
+    yield "usual", (x, y)
+    yield "whole", (x * signs, np.rint(y))
+    yield "halves", (x * signs, np.rint(y) / 2)
+    yield "near 1", (1 + y / 200, x * 10.0 ** rng.integers(-6, 6, 30_000))
+    yield "of all sizes", (2.0 ** rng.uniform(-1070, 1024, 30_000), y)
+    yield "out of range", (x * signs, np.rint(y * 100))
+    yield "large powers", (1 + signs * 2.0**-50, np.rint(y) * 2.0 ** rng.integers(45, 63, 30_000))
+    yield "small powers", (x, y * 2.0 ** -rng.integers(40, 1080, 30_000))
+    yield "any", tuple(rng.integers(0, 2**64, (2, 30_000), dtype=np.uint64).view(np.float64))
+    few = [*SPECIAL, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -3.0, 2.0**52, 2.0**53, 1 - 2.0**-53]
+    pairs = np.array([*itertools.product(few, repeat=2)])
+    yield "special", (pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
 @functools.cache
 def calls() -> list[tuple[str, np.ufunc, tuple[Array, ...]]]:
     rng = np.random.default_rng(7)
     with np.errstate(all="ignore"):
-        turned = [(f"{u} {label}", u, (x,)) for label, x in angles(rng) for u in (np.sin, np.cos)]
-        return turned + [(f"hypot {label}", np.hypot, pair) for label, pair in sides(rng)]
+        singles = ((angles, TURNED), (exponents, EXPONENTIALS), (positive, LOGARITHMS))
+        pairs = ((sides, (np.hypot,)), (powers, POWERS))
+        found = [(f"{u} {label}", u, (x,)) for m, us in singles for label, x in m(rng) for u in us]
+        return found + [(f"{u} {label}", u, p) for m, us in pairs for label, p in m(rng) for u in us]
 
 
 @pytest.mark.usefixtures("level")
@@ -110,6 +161,7 @@ def test_values_of_three_hundred_million(u: np.ufunc) -> None:
     for number in range(10_000):
         width = 8.0 if number % 2 else 10.0 ** rng.uniform(-7, 8)
         inputs = (rng.random((u.nin, 30_000)) - 0.5) * width
+        inputs[0] = np.abs(inputs[0]) if u in LOGARITHMS + POWERS else inputs[0]
         expected = u(*inputs)
         with npaccel.accelerate():
             found = u(*inputs)
@@ -141,6 +193,7 @@ def test_layouts() -> None:
         for u, n in itertools.product(FUNCTIONS, (*range(1, 71), 127, 128, 129, 1000)):
             x, y = np.random.default_rng(n).normal(size=(2, 3 * n)) * 9
             x[n // 2] = 1e10
+            x = np.abs(x) if u in LOGARITHMS + POWERS else x
             small = (x[:3].reshape(3, 1), y[:3])[: u.nin]
             for name, view in VIEWS.items():
                 args = (view(x, n), view(y, n))[: u.nin]
@@ -188,10 +241,29 @@ def test_results_over_their_inputs() -> None:
 def test_the_library_here_is_told() -> None:
     """Nothing is None but where the processor has no such loops, which `devices` says, too."""
     found = _native.exact_loops()
-    assert list(found) == ["sin", "cos", "hypot"]
-    text = npaccel.devices().exact_loops
+    assert list(found) == [u.__name__ for u in FUNCTIONS]
+    told = re.split(r",? ", npaccel.devices().exact_loops.partition(";")[0])
     for name, same in found.items():
-        assert (name in text.partition(";")[0]) == bool(same)
+        assert (name in told) == bool(same)
+
+
+def has_avx2_alone() -> bool:
+    features: dict[str, bool] = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
+    return bool(features.get("AVX2") and features.get("FMA3") and not features.get("AVX512F"))
+
+
+def test_exponentials_logarithms_and_powers_are_ours() -> None:
+    """Its numbers are found in this process's C library, and NumPy calls it."""
+    library, version = platform.libc_ver()
+    if _native.portable() or not has_avx2_alone():
+        pytest.skip("no loops for this processor, or NumPy has loops of its own")
+    if library != "glibc" or version not in KNOWN:
+        pytest.skip(f"{library} {version} is not known to have these numbers")
+    found = _native.exact_loops()
+    assert [name for name in ("exp", "log", "power") if not found[name]] == []
+
+
+KNOWN = {f"2.{minor}" for minor in range(28, 39)}
 
 
 # ----------------------------------------------------------------------------------------- proof
@@ -200,9 +272,9 @@ OTHER_LIBRARY = """
 import numpy as np, npaccel
 from npaccel import _native
 x = np.random.default_rng(1).uniform(-50, 50, 20_000)
-expected = [u(x).tobytes() for u in (np.sin, np.cos)]
+expected = [u(x).tobytes() for u in (np.sin, np.exp)]
 with npaccel.accelerate():
-    found = [u(x).tobytes() for u in (np.sin, np.cos) for _ in range(3)]
+    found = [u(x).tobytes() for u in (np.sin, np.exp) for _ in range(3)]
 assert found[0::3] == found[2::3] == expected
 print(_native.exact_loops(), npaccel.devices().exact_loops)
 """
@@ -210,7 +282,8 @@ print(_native.exact_loops(), npaccel.devices().exact_loops)
 
 def test_a_library_with_other_bits_keeps_its_loop() -> None:
     """As the GNU C library has them for processors that do not add products unrounded."""
-    if not all(_native.exact_loops().values()):
+    here = _native.exact_loops()
+    if not here["sin"] or not here["exp"]:
         pytest.skip("it has other bits already, or there are no loops of ours")
     run = subprocess.run(
         [sys.executable, "-c", OTHER_LIBRARY],
@@ -223,8 +296,9 @@ def test_a_library_with_other_bits_keeps_its_loop() -> None:
         },
         check=False,
     )
-    assert "{'sin': False, 'cos': False, 'hypot': True}" in run.stdout, run.stdout + run.stderr
-    assert "sin, cos by NumPy's loop: it has other bits than ours" in run.stdout
+    assert "{'sin': False, 'cos': False, 'hypot': True, 'exp': False" in run.stdout, run.stderr
+    assert "'log': False" in run.stdout and "'power': False" in run.stdout
+    assert "sin, cos, exp, log, " in run.stdout.partition(";")[2]
 
 
 def fused(a: float, b: float, c: float) -> float:
@@ -310,7 +384,7 @@ def table() -> list[tuple[float, float, float, float]]:
 def telling() -> list[float]:
     """The arguments that a proof begins with, of the ranges that the model has."""
     source = (ROOT / "npaccel" / "native" / "loops" / "exact.c").read_text()
-    listed = re.search(r"telling\[\] = \{(.*?)\}", source, flags=re.S)
+    listed = re.search(r"telling_angles\[\] = \{(.*?)\}", source, flags=re.S)
     assert listed is not None
     numbers = [float.fromhex(word) for word in listed[1].replace(",", " ").split()]
     return [x for x in numbers if 2.0**-26 <= x < h("0x1.921fbp26")]
@@ -318,7 +392,7 @@ def telling() -> list[float]:
 
 def test_the_model_is_what_loops_compute() -> None:
     """Which it is only where the library computes as ours do."""
-    if not all(_native.exact_loops().values()):
+    if not _native.exact_loops()["sin"]:
         pytest.skip("another library")
     x = np.concatenate([telling(), np.random.default_rng(3).uniform(0, 50, 2000)])
     of = Library()

@@ -7,4 +7,10 @@ npa_lane_function *npa_lanes(npa_laned which, const char *level)
     return NULL;
 }
 
+bool npa_lanes_ready(npa_laned which)
+{
+    (void)which;
+    return false;
+}
+
 bool npa_lanes_round(void) { return true; }

@@ -21,6 +21,11 @@ npa_lane_function *npa_lanes(npa_laned which, const char *level)
     return NULL;
 }
 
+bool npa_lanes_ready(npa_laned which)
+{
+    return which < NPA_EXPS || npa_find_numbers(which);
+}
+
 bool npa_lanes_round(void)
 {
     return (_mm_getcsr() & (_MM_ROUND_MASK | _MM_FLUSH_ZERO_MASK | 0x40)) == 0;

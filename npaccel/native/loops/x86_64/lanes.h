@@ -15,7 +15,33 @@ enum { NPA_SINE_ROWS = 128 };
 /* Of k/128: sine and cosine; and of a quarter more: cosine, -sine. Each in two doubles */
 extern const double npa_sine_table[2][NPA_SINE_ROWS][4];
 
-/* In the order of npa_laned */
+/* By npa_laned */
 extern npa_lane_function *const npa_lanes_v4[], *const npa_lanes_v3[];
+npa_lane_function npa_exps_v3, npa_logs_v3, npa_exp2s_v3, npa_log2s_v3, npa_log10s_v3,
+    npa_powers_v3;
+
+/* The numbers by which the C library computes exponentials and logarithms, in its order. */
+typedef struct {
+    double steps, high, low; /* 128/ln(2); -ln(2)/128 in two */
+    double p[4], shift;
+    double shift2, p2[5]; /* of exp2 */
+} npa_exp_numbers;
+typedef struct { double high, low, p[5], near[11]; } npa_log_numbers; /* ln(2) in two */
+typedef struct { double high, low, p[6], near[10]; } npa_log2_numbers; /* 1/ln(2) in two */
+typedef struct { double high, low, p[7]; } npa_power_numbers;
+enum { NPA_ROWS = 128, NPA_ROWS2 = 64 };
+typedef struct {
+    npa_exp_numbers exp;
+    npa_log_numbers log;
+    npa_log2_numbers log2;
+    npa_power_numbers power;
+    _Alignas(64) double exp_rows[NPA_ROWS][2]; /* what is missing; 2**(k/128), less k/128 from its
+                                                * exponent */
+    _Alignas(64) double log_rows[NPA_ROWS][2], log2_rows[NPA_ROWS2][2]; /* 1/c, log(c) */
+    _Alignas(64) double power_rows[NPA_ROWS][4]; /* 1/c, 0, log(c) in two */
+} npa_library_numbers;
+extern npa_library_numbers npa_library;
+/* library.c: they are there from now on; false: they are not found. */
+bool npa_find_numbers(npa_laned which);
 
 #endif

@@ -59,4 +59,9 @@ INLINE void look_up_v3(V place, M odd, V *row)
 
 #include "loops/x86_64/lanes_body.h"
 
-npa_lane_function *const npa_lanes_v3[] = {NAME(sines), NAME(cosines), NAME(hypotenuses)};
+npa_lane_function *const npa_lanes_v3[NPA_LANED] = {
+    [NPA_SINES] = NAME(sines), [NPA_COSINES] = NAME(cosines),
+    [NPA_HYPOTENUSES] = NAME(hypotenuses),
+    [NPA_EXPS] = npa_exps_v3, [NPA_LOGS] = npa_logs_v3, [NPA_EXP2S] = npa_exp2s_v3,
+    [NPA_LOG2S] = npa_log2s_v3, [NPA_LOG10S] = npa_log10s_v3, [NPA_POWERS] = npa_powers_v3,
+};

@@ -66,4 +66,7 @@ INLINE void look_up_v4(V place, M odd, V *row)
 
 #include "loops/x86_64/lanes_body.h"
 
-npa_lane_function *const npa_lanes_v4[] = {NAME(sines), NAME(cosines), NAME(hypotenuses)};
+npa_lane_function *const npa_lanes_v4[NPA_LANED] = {
+    [NPA_SINES] = NAME(sines), [NPA_COSINES] = NAME(cosines),
+    [NPA_HYPOTENUSES] = NAME(hypotenuses),
+};

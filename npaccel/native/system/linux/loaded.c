@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <link.h>
 #include <string.h>
 
 void *npa_loaded(const char *path) { return dlopen(path, RTLD_LAZY | RTLD_NOLOAD); }
@@ -30,4 +31,45 @@ bool npa_called_from(const char *name, void (*near)(void))
         }
     }
     return false;
+}
+
+typedef struct {
+    uintptr_t near;
+    npa_visit_words *visit;
+    void *context;
+} constants;
+
+static bool lies_in(const struct dl_phdr_info *info, uintptr_t at)
+{
+    for (int k = 0; k < info->dlpi_phnum; k++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[k];
+        if (p->p_type == PT_LOAD && at - (info->dlpi_addr + p->p_vaddr) < p->p_memsz) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int visit_if_near(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const constants *c = context;
+    (void)size;
+    if (!lies_in(info, c->near)) {
+        return 0;
+    }
+    for (int k = 0; k < info->dlpi_phnum; k++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[k];
+        uintptr_t at = info->dlpi_addr + p->p_vaddr, skipped = -at % sizeof(uint64_t);
+        if (p->p_type == PT_LOAD && (p->p_flags & (PF_R | PF_W)) == PF_R && p->p_filesz > skipped) {
+            c->visit((const uint64_t *)(at + skipped), (p->p_filesz - skipped) / sizeof(uint64_t),
+                     c->context);
+        }
+    }
+    return 1;
+}
+
+void npa_visit_constants(void (*function)(void), npa_visit_words *visit, void *context)
+{
+    constants c = {(uintptr_t)function, visit, context};
+    dl_iterate_phdr(visit_if_near, &c);
 }

@@ -49,6 +49,11 @@ void (*npa_loaded_function(void *library, const char *name))(void)
     return NULL;
 }
 
+void npa_visit_constants(void (*function)(void), npa_visit_words *visit, void *context)
+{
+    (void)function, (void)visit, (void)context;
+}
+
 bool npa_called_from(const char *name, void (*near)(void))
 {
     (void)name, (void)near;

@@ -1,0 +1,273 @@
+/* powers_v3.c: exponentials, logarithms and powers as the GNU C library computes them one by one, four
+ * at a time by AVX2. See Note [Exponentials and logarithms] at the end. */
+#include "loops/x86_64/lanes.h"
+
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx2,fma")))
+#define INLINE TARGET __attribute__((always_inline)) static inline
+#define V __m256d
+#define W __m256i
+#define ALL(number) _mm256_set1_pd(number)
+#define WORDS(number) _mm256_set1_epi64x(number)
+#define AS_WORDS(v) _mm256_castpd_si256(v)
+#define AS_NUMBERS(v) _mm256_castsi256_pd(v)
+#define LOAD(from) _mm256_loadu_pd(from)
+#define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define FMS(a, b, c) _mm256_fmsub_pd(a, b, c)
+#define FNMA(a, b, c) _mm256_fnmadd_pd(a, b, c)
+#define ABS(a) _mm256_andnot_pd(ALL(-0.0), a)
+#define LESS(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
+#define NOT_LESS(a, b) _mm256_cmp_pd(a, b, _CMP_GE_OQ)
+#define BETWEEN(a, low, high) BOTH(NOT_LESS(a, ALL(low)), LESS(a, ALL(high)))
+#define BOTH(m, n) _mm256_and_pd(m, n)
+#define EITHER(m, n) _mm256_or_pd(m, n)
+#define WITHOUT(m, n) _mm256_andnot_pd(n, m)
+#define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
+#define KEEP(m, a) _mm256_and_pd(m, a)
+#define BITS(m) ((unsigned)_mm256_movemask_pd(m))
+#define WHOLE(a) _mm256_round_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+
+enum { LANES = 4, ALL_LANES = (1 << LANES) - 1 };
+#define EXPONENT (-0x10000000000000ll) /* the bits of sign and exponent */
+
+/* Of the row of each lane, of `width` numbers, those from number `at` on. */
+INLINE void look_up(const double *rows, int width, int at, W row, V *first, V *second)
+{
+    int64_t k[LANES] __attribute__((aligned(32)));
+    _mm256_store_si256((W *)k, row);
+    IN_MEMORY(k);
+    rows += at;
+    V ac = _mm256_castpd128_pd256(_mm_load_pd(rows + k[0] * width));
+    V bd = _mm256_castpd128_pd256(_mm_load_pd(rows + k[1] * width));
+    ac = _mm256_insertf128_pd(ac, _mm_load_pd(rows + k[2] * width), 1);
+    bd = _mm256_insertf128_pd(bd, _mm_load_pd(rows + k[3] * width), 1);
+    *first = _mm256_unpacklo_pd(ac, bd), *second = _mm256_unpackhi_pd(ac, bd);
+}
+
+/* ---------------------------------------------------------------------------------- exponentials */
+
+/* 2**(turns/128), of an integer in the last bits, and what is missing there. */
+INLINE V step_of(V turns, V *missing)
+{
+    V step;
+    W k = AS_WORDS(turns);
+    look_up(npa_library.exp_rows[0], 2, 0, _mm256_and_si256(k, WORDS(NPA_ROWS - 1)), missing, &step);
+    return AS_NUMBERS(_mm256_add_epi64(AS_WORDS(step), _mm256_slli_epi64(k, 45)));
+}
+
+/* Of a sum of two numbers; the second one is 0 for a plain exponential. */
+INLINE V exp_of_sum(V x, V rest, bool plain)
+{
+    const npa_exp_numbers *by = &npa_library.exp;
+    V missing, turns = FMA(x, ALL(by->steps), ALL(by->shift));
+    V step = step_of(turns, &missing);
+    turns -= ALL(by->shift);
+    V r = FMA(turns, ALL(by->low), FMA(turns, ALL(by->high), x));
+    if (!plain) {
+        r += rest;
+    }
+    V p = FMA(r, ALL(by->p[1]), ALL(by->p[0])), q = FMA(r, ALL(by->p[3]), ALL(by->p[2]));
+    V sum = r + missing, square = r * r;
+    p = FMA(square * square, q, FMA(p, square, sum));
+    return FMA(step, p, step);
+}
+
+/* Where the result is neither subnormal nor infinite; of tiny ones it is 1. */
+INLINE V exp_lanes(V x, V *done)
+{
+    V size = ABS(x);
+    *done = LESS(size, ALL(512));
+    return exp_of_sum(KEEP(BOTH(*done, NOT_LESS(size, ALL(0x1p-54))), x), ALL(0), true);
+}
+
+INLINE V exp2_lanes(V x, V *done)
+{
+    const npa_exp_numbers *by = &npa_library.exp;
+    V size = ABS(x), missing;
+    *done = LESS(size, ALL(928));
+    x = KEEP(BOTH(*done, NOT_LESS(size, ALL(0x1p-54))), x);
+    V turns = x + ALL(by->shift2), step = step_of(turns, &missing);
+    V r = x - (turns - ALL(by->shift2)), square = r * r;
+    V p = missing + r * ALL(by->p2[0]);
+    p += square * (ALL(by->p2[1]) + r * ALL(by->p2[2]));
+    p += square * square * (ALL(by->p2[3]) + r * ALL(by->p2[4]));
+    return step + step * p;
+}
+
+/* ------------------------------------------------------------------------------------ logarithms */
+
+/* x = z * 2**exponent, z from `begin` on, of which the next bits are the row. */
+INLINE V parts(V x, int64_t begin, int row_bits, V *exponent, W *row)
+{
+    W word = AS_WORDS(x), from = _mm256_sub_epi64(word, WORDS(begin));
+    W k = _mm256_permutevar8x32_epi32(_mm256_srai_epi32(from, 20),
+                                      _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7));
+    *exponent = _mm256_cvtepi32_pd(_mm256_castsi256_si128(k));
+    *row = _mm256_and_si256(_mm256_srli_epi64(from, 52 - row_bits), WORDS((1 << row_bits) - 1));
+    return AS_NUMBERS(_mm256_sub_epi64(word, _mm256_and_si256(from, WORDS(EXPONENT))));
+}
+
+INLINE V log_near_1(V x)
+{
+    const double *by = npa_library.log.near;
+    V r = x - ALL(1), square = r * r, cube = r * square;
+    V p = FMA(square, ALL(by[3]), FMA(r, ALL(by[2]), ALL(by[1])));
+    V q = FMA(square, ALL(by[6]), FMA(r, ALL(by[5]), ALL(by[4])));
+    V s = FMA(square, ALL(by[9]), FMA(r, ALL(by[8]), ALL(by[7])));
+    p = FMA(FMA(FMA(cube, ALL(by[10]), s), cube, q), cube, p);
+    V high = FNMA(ALL(0x1p27), r, FMA(r, ALL(0x1p27), r)), its_square = high * high;
+    V sum = FMA(its_square, ALL(by[0]), r), rest = FMA(its_square, ALL(by[0]), r - sum);
+    rest = FMA(ALL(by[0]) * (r - high), r + high, rest);
+    return FMA(p, cube, rest) + sum;
+}
+
+/* Of positive normal numbers */
+INLINE V log_of(V x)
+{
+    const npa_log_numbers *by = &npa_library.log;
+    V k, inverse, log_c;
+    W row;
+    V z = parts(x, 0x3fe6000000000000, 7, &k, &row);
+    look_up(npa_library.log_rows[0], 2, 0, row, &inverse, &log_c);
+    V r = FMA(z, inverse, ALL(-1)), square = r * r;
+    V w = FMA(k, ALL(by->high), log_c), sum = w + r;
+    V rest = FMA(k, ALL(by->low), w - sum + r);
+    V p = FMA(r, ALL(by->p[4]), ALL(by->p[3])), q = FMA(r, ALL(by->p[2]), ALL(by->p[1]));
+    V result = FMA(r * square, FMA(p, square, q), FMA(square, ALL(by->p[0]), rest)) + sum;
+    V near = BETWEEN(x, 1 - 0x1p-4, 1 + 0x1.09p-4);
+    return BITS(near) ? PICK(near, log_near_1(PICK(near, x, ALL(1))), result) : result;
+}
+
+INLINE V positive(V x, V *done)
+{
+    *done = BETWEEN(x, 0x1p-1022, __builtin_inf());
+    return PICK(*done, x, ALL(1));
+}
+
+INLINE V log_lanes(V x, V *done) { return log_of(positive(x, done)); }
+
+/* By the logarithm of what is next to 1 at the same side */
+INLINE V log10_lanes(V x, V *done)
+{
+    W word = AS_WORDS(positive(x, done)), one = AS_WORDS(ALL(1));
+    W below = _mm256_cmpgt_epi64(one, word);
+    W from = _mm256_sub_epi64(_mm256_sub_epi64(word, one), _mm256_and_si256(below, WORDS(EXPONENT)));
+    from = _mm256_and_si256(from, WORDS(EXPONENT));
+    W k = _mm256_permutevar8x32_epi32(_mm256_srai_epi32(from, 20),
+                                      _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7));
+    V exponent = _mm256_cvtepi32_pd(_mm256_castsi256_si128(k));
+    V part = exponent * ALL(0x1.9fef311f12b36p-42) +
+             ALL(0x1.bcb7b1526e50ep-2) * log_of(AS_NUMBERS(_mm256_sub_epi64(word, from)));
+    return part + exponent * ALL(0x1.34413509f6000p-2);
+}
+
+INLINE V log2_near_1(V x)
+{
+    const npa_log2_numbers *by = &npa_library.log2;
+    const double *p = by->near;
+    V r = x - ALL(1), square = r * r, fourth = square * square;
+    V high = r * ALL(by->high), low = FMA(r, ALL(by->low), FMS(ALL(by->high), r, high));
+    V first = FMA(ALL(p[1]), r, ALL(p[0])), sum = FMA(first, square, high);
+    V rest = FMA(first, square, high - sum) + low;
+    V b = FMA(FMA(ALL(p[5]), r, ALL(p[4])), square, FMA(ALL(p[3]), r, ALL(p[2])));
+    V c = FMA(FMA(ALL(p[9]), r, ALL(p[8])), square, FMA(ALL(p[7]), r, ALL(p[6])));
+    return sum + FMA(FMA(c, fourth, b), fourth, rest);
+}
+
+INLINE V log2_lanes(V x, V *done)
+{
+    const npa_log2_numbers *by = &npa_library.log2;
+    V k, inverse, log_c;
+    W row;
+    x = positive(x, done);
+    V z = parts(x, 0x3fe6000000000000, 6, &k, &row);
+    look_up(npa_library.log2_rows[0], 2, 0, row, &inverse, &log_c);
+    V r = FMA(z, inverse, ALL(-1)), square = r * r;
+    V high = r * ALL(by->high), low = FMA(r, ALL(by->low), FMS(ALL(by->high), r, high));
+    V w = k + log_c, sum = w + high, rest = w - sum + high + low;
+    V p = FMA(ALL(by->p[1]), r, ALL(by->p[0])), q = FMA(ALL(by->p[3]), r, ALL(by->p[2]));
+    p = FMA(FMA(ALL(by->p[5]), r, ALL(by->p[4])), square * square, FMA(q, square, p));
+    V result = FMA(square, p, rest) + sum;
+    V near = BETWEEN(x, 1 - 0x1.5b51p-5, 1 + 0x1.6ab2p-5);
+    return BITS(near) ? PICK(near, log2_near_1(PICK(near, x, ALL(1))), result) : result;
+}
+
+/* ---------------------------------------------------------------------------------------- powers */
+
+/* Of positive normal numbers, in two */
+INLINE V log_in_two(V x, V *low)
+{
+    const npa_power_numbers *by = &npa_library.power;
+    V k, inverse, none, log_c, log_c_rest;
+    W row;
+    V z = parts(x, 0x3fe6955500000000, 7, &k, &row);
+    look_up(npa_library.power_rows[0], 4, 0, row, &inverse, &none);
+    look_up(npa_library.power_rows[0], 4, 2, row, &log_c, &log_c_rest);
+    V r = FMA(z, inverse, ALL(-1));
+    V first = FMA(k, ALL(by->high), log_c), second = first + r;
+    V half = r * ALL(by->p[0]), square = r * half, sum = second + square;
+    V rest = FMA(k, ALL(by->low), log_c_rest) + (first - second + r);
+    rest = rest + FMS(half, r, square) + (second - sum + square);
+    V p = FMA(r, ALL(by->p[2]), ALL(by->p[1])), q = FMA(r, ALL(by->p[4]), ALL(by->p[3]));
+    p = FMA(square, FMA(FMA(r, ALL(by->p[6]), ALL(by->p[5])), square, q), p);
+    rest = FMA(r * square, p, rest);
+    V result = sum + rest;
+    *low = sum - result + rest;
+    return result;
+}
+
+/* The sign of the powers of negative numbers; those by no integers are not done. */
+INLINE V sign_of_powers(V x, V y, V *done)
+{
+    V negative = LESS(x, ALL(0)), half = y * ALL(0.5);
+    *done = WITHOUT(*done, WITHOUT(negative, _mm256_cmp_pd(WHOLE(y), y, _CMP_EQ_OQ)));
+    V odd = _mm256_cmp_pd(WHOLE(half), half, _CMP_NEQ_OQ);
+    return KEEP(BOTH(negative, odd), ALL(-0.0));
+}
+
+INLINE V power_lanes(V x, V y, V *done)
+{
+    V low, size = ABS(x), none = ALL(0);
+    *done = BOTH(BETWEEN(size, 0x1p-1022, __builtin_inf()), BETWEEN(ABS(y), 0x1p-65, 0x1p63));
+    size = PICK(*done, size, ALL(1)), y = PICK(*done, y, ALL(1));
+    V sign = BITS(x) ? sign_of_powers(x, y, done) : none;
+    V high = log_in_two(size, &low);
+    V e = y * high, rest = FMA(y, low, FMS(y, high, e)), e_size = ABS(e);
+    *done = BOTH(*done, LESS(e_size, ALL(512)));
+    V usual = BOTH(*done, NOT_LESS(e_size, ALL(0x1p-54)));
+    return _mm256_xor_pd(exp_of_sum(KEEP(usual, e), KEEP(usual, rest), false), sign);
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+#define LANED(name, result)                                                                \
+    TARGET uint64_t npa_##name##_v3(const double *const *from, double *to, int n)          \
+    {                                                                                      \
+        uint64_t left = 0;                                                                 \
+        for (int i = 0; i < n; i += LANES) {                                               \
+            V done;                                                                        \
+            _mm256_storeu_pd(to + i, result);                                              \
+            left |= (uint64_t)(BITS(done) ^ ALL_LANES) << i;                               \
+        }                                                                                  \
+        return left;                                                                       \
+    }
+
+LANED(exps, exp_lanes(LOAD(from[0] + i), &done))
+LANED(exp2s, exp2_lanes(LOAD(from[0] + i), &done))
+LANED(logs, log_lanes(LOAD(from[0] + i), &done))
+LANED(log2s, log2_lanes(LOAD(from[0] + i), &done))
+LANED(log10s, log10_lanes(LOAD(from[0] + i), &done))
+LANED(powers, power_lanes(LOAD(from[0] + i), LOAD(from[1] + i), &done))
+
+/* Note [Exponentials and logarithms]
+ *
+ * As in Note [Lanes], the operations here are those of the C library and in its order, with products
+ * that are added without being rounded where its code for processors with such instructions does so
+ * (which is not in exp2, nor in what log10 adds to a logarithm).
+ *
+ * An exponential is 2**(k/128) by a table times that of a small rest. A logarithm is that of a
+ * power of two, that of a number c from the table, and that of z/c, by a polynomial; near 1 it is a
+ * polynomial of x - 1 whose square is split. A power is the exponential of a product with a logarithm
+ * in two numbers. What these do for results that are subnormal, infinite or no numbers is left to the
+ * library. */
