@@ -112,7 +112,7 @@ PyObject *npa_exact_loops_py(PyObject *self, PyObject *args);
 
 typedef enum {
     NPA_SINES, NPA_COSINES, NPA_HYPOTENUSES, NPA_EXPS, NPA_LOGS, NPA_EXP2S, NPA_LOG2S, NPA_LOG10S,
-    NPA_POWERS, NPA_LANED
+    NPA_POWERS, NPA_EXPM1S, NPA_LOG1PS, NPA_SINHS, NPA_COSHS, NPA_LOGADDEXPS, NPA_LANED
 } npa_laned;
 enum { NPA_LANES = 8, NPA_LANES_BLOCK = 64 };
 /* n: a multiple of NPA_LANES, up to a block. The numbers that are left to the C library, a bit for

@@ -27,9 +27,9 @@ from .comparison import Case, all_same
 Array = np.ndarray[Any, Any]
 h = float.fromhex
 ROOT = Path(__file__).parents[3]
-TURNED, EXPONENTIALS = (np.sin, np.cos), (np.exp, np.exp2)
+TURNED, EXPONENTIALS = (np.sin, np.cos), (np.exp, np.exp2, np.expm1, np.sinh, np.cosh)
 LOGARITHMS, POWERS = (np.log, np.log2, np.log10), (np.power, np.float_power)
-FUNCTIONS = (*TURNED, np.hypot, *EXPONENTIALS, *LOGARITHMS, *POWERS)
+FUNCTIONS = (*TURNED, np.hypot, *EXPONENTIALS, *LOGARITHMS, np.log1p, np.logaddexp, *POWERS)
 
 
 def choose(*levels: str) -> bool:
@@ -88,7 +88,21 @@ def sides(rng: np.random.Generator) -> Iterator[tuple[str, tuple[Array, Array]]]
 
 
 # Where ways of computing meet: results out of range, sums near 1, the rows of tables.
-EXPONENTS = (1e-9, 2.0**-54, 512.0, 708.3964, 709.7827, 745.1332, 928.0, 1022.0, 1024.0, 1075.0)
+EXPONENTS = (
+    1e-9,
+    2.0**-54,
+    2.0**-28,
+    22.0,
+    38.81625,
+    512.0,
+    708.3964,
+    709.7827,
+    745.1332,
+    928.0,
+    1022.0,
+    1024.0,
+    1075.0,
+)
 NEAR_1 = (1 - 2.0**-4, 1 + h("0x1.09p-4"), 1 - h("0x1.5b51p-5"), 1 + h("0x1.6ab2p-5"), 1.0)
 
 
@@ -96,6 +110,7 @@ def exponents(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
     yield "borders", around(*EXPONENTS)
     yield "rows", around(*((np.arange(300) + 0.5) / 128), reach=2)
     yield "rows of exp", around(*((np.arange(300) + 0.5) * math.log(2) / 128), reach=2)
+    yield "rows of expm1", around(*((np.arange(1, 60) / 2) * math.log(2)), reach=20)
     yield "special", np.resize(np.array(SPECIAL), 300)
     yield "any", rng.integers(0, 2**64, 30_000, dtype=np.uint64).view(np.float64)
     yield "small", rng.normal(size=30_000) * 10.0 ** -rng.integers(0, 320, 30_000)
@@ -113,6 +128,27 @@ def positive(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
     for width in (0.05, 0.5, 1.0):
         yield f"within {width} of 1", 1 + rng.uniform(-width, width, 30_000)
     yield "usual", rng.uniform(0, 100, 30_000)
+
+
+def sums(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
+    borders = (h("0x1.a827ap-2"), h("0x1.2bec4p-2"), 2.0**-29, 2.0**-54, 1.0, 2.0**53, 2.0**1023)
+    yield "borders", around(*borders, 2.0**-1022)
+    yield "next to powers of 2", around(*(2.0 ** np.arange(-30, 60) - 1))
+    yield "small", rng.normal(size=30_000) * 10.0 ** -rng.integers(0, 320, 30_000)
+    for label, x in positive(rng):
+        half = x[:15_000]
+        yield label, x if label in ("special", "any") else np.r_[half, half - 1]
+
+
+def terms(rng: np.random.Generator) -> Iterator[tuple[str, tuple[Array, Array]]]:
+    x, y = rng.normal(size=(2, 30_000))
+    yield "alike", (x, np.where(x < 1, y, x))
+    yield "apart", (x * 300, y * 300)
+    yield "near", (x, x + y * 2.0 ** -rng.integers(0, 60, 30_000))
+    yield "large", (x * 2.0**1000, x * 2.0**1000 * (1 + y * 2.0**-50))
+    yield "any", tuple(rng.integers(0, 2**64, (2, 30_000), dtype=np.uint64).view(np.float64))
+    pairs = np.array([*itertools.product([*SPECIAL, 1.0, 745.0, -745.0, 2.0**1000], repeat=2)])
+    yield "special", (pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
 def powers(rng: np.random.Generator) -> Iterator[tuple[str, tuple[Array, Array]]]:
@@ -136,10 +172,17 @@ def powers(rng: np.random.Generator) -> Iterator[tuple[str, tuple[Array, Array]]
 def calls() -> list[tuple[str, np.ufunc, tuple[Array, ...]]]:
     rng = np.random.default_rng(7)
     with np.errstate(all="ignore"):
-        singles = ((angles, TURNED), (exponents, EXPONENTIALS), (positive, LOGARITHMS))
-        pairs = ((sides, (np.hypot,)), (powers, POWERS))
+        singles = (
+            (angles, TURNED),
+            (exponents, EXPONENTIALS),
+            (positive, LOGARITHMS),
+            (sums, (np.log1p,)),
+        )
+        pairs = ((sides, (np.hypot,)), (terms, (np.logaddexp,)), (powers, POWERS))
         found = [(f"{u} {label}", u, (x,)) for m, us in singles for label, x in m(rng) for u in us]
-        return found + [(f"{u} {label}", u, p) for m, us in pairs for label, p in m(rng) for u in us]
+        return found + [
+            (f"{u} {label}", u, p) for m, us in pairs for label, p in m(rng) for u in us
+        ]
 
 
 @pytest.mark.usefixtures("level")
@@ -241,7 +284,7 @@ def test_results_over_their_inputs() -> None:
 def test_the_library_here_is_told() -> None:
     """Nothing is None but where the processor has no such loops, which `devices` says, too."""
     found = _native.exact_loops()
-    assert list(found) == [u.__name__ for u in FUNCTIONS]
+    assert {*found} == {u.__name__ for u in FUNCTIONS}
     told = re.split(r",? ", npaccel.devices().exact_loops.partition(";")[0])
     for name, same in found.items():
         assert (name in told) == bool(same)

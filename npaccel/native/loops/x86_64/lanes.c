@@ -23,7 +23,8 @@ npa_lane_function *npa_lanes(npa_laned which, const char *level)
 
 bool npa_lanes_ready(npa_laned which)
 {
-    return which < NPA_EXPS || npa_find_numbers(which);
+    bool own = which < NPA_EXPS || which == NPA_EXPM1S || which == NPA_LOG1PS;
+    return own || npa_find_numbers(which);
 }
 
 bool npa_lanes_round(void)

@@ -18,7 +18,8 @@ extern const double npa_sine_table[2][NPA_SINE_ROWS][4];
 /* By npa_laned */
 extern npa_lane_function *const npa_lanes_v4[], *const npa_lanes_v3[];
 npa_lane_function npa_exps_v3, npa_logs_v3, npa_exp2s_v3, npa_log2s_v3, npa_log10s_v3,
-    npa_powers_v3;
+    npa_powers_v3, npa_expm1s_v3, npa_log1ps_v3, npa_sinhs_v3,
+    npa_coshs_v3, npa_logaddexps_v3;
 
 /* The numbers by which the C library computes exponentials and logarithms, in its order. */
 typedef struct {

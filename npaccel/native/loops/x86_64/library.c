@@ -1,5 +1,5 @@
-/* library.c: the numbers by which this process's C library computes exponentials and logarithms. See
- * Note [Numbers of the library] at the end. */
+/* library.c: the numbers by which this process's C library computes exponentials and logarithms.
+ * See Note [Numbers of the library] at the end. */
 #include "loops/x86_64/lanes.h"
 #include "system/system.h"
 
@@ -13,8 +13,8 @@ static struct {
     bool exp, log, log2, power; /* found */
 } state = {.once = PTHREAD_ONCE_INIT};
 
-/* The first numbers, by which others are found: 128/ln(2), as near as doubles are; ln(2) with 42 bits;
- * 1/ln(2) with 30 bits. */
+/* The first numbers, by which others are found: 128/ln(2), as near as doubles are; ln(2) with 42
+ * bits; 1/ln(2) with 30 bits. */
 #define STEPS 0x1.71547652b82fep7
 #define LN2_HIGH 0x1.62e42fefa3800p-1
 #define PER_LN2 0x1.71547652b82fep0
@@ -50,8 +50,8 @@ static bool take_exp(const double *from, size_t n)
     return false;
 }
 
-/* Powers are computed by a logarithm of their own, whose polynomial begins with -1/2; the polynomial
- * of the other one near 1 does so. */
+/* Powers are computed by a logarithm of their own, whose polynomial begins with -1/2; the
+ * polynomial of the other one near 1 does so. */
 static void visit(const uint64_t *words, size_t n, void *context)
 {
     enum { LEAST = 16 };
@@ -80,12 +80,11 @@ bool npa_find_numbers(npa_laned which)
 {
     pthread_once(&state.once, find);
     switch (which) {
-    case NPA_EXPS:
-    case NPA_EXP2S: return state.exp;
     case NPA_LOGS:
     case NPA_LOG10S: return state.log;
     case NPA_LOG2S: return state.log2;
-    default: return state.exp && state.power;
+    case NPA_POWERS: return state.exp && state.power;
+    default: return state.exp;
     }
 }
 
@@ -95,5 +94,5 @@ bool npa_find_numbers(npa_laned which)
  * among many for how near its logarithm is to a double, so no formula gives the table, nor the last
  * bits of the polynomials. So all of them are copied out of the library that this process has
  * loaded: they lie in its constants behind a number that is known, in an order that is the same in
- * all versions up to now. If they lie otherwise, nothing is found, or what is computed by them is not
- * what the library computes: the proof of exact.c tells. */
+ * all versions up to now. If they lie otherwise, nothing is found, or what is computed by them is
+ * not what the library computes: the proof of exact.c tells. */

@@ -1,5 +1,5 @@
-/* powers_v3.c: exponentials, logarithms and powers as the GNU C library computes them one by one, four
- * at a time by AVX2. See Note [Exponentials and logarithms] at the end. */
+/* powers_v3.c: exponentials, logarithms and powers as the GNU C library computes them one by one,
+ * four at a time by AVX2. See Note [Exponentials and logarithms] at the end. */
 #include "loops/x86_64/lanes.h"
 
 #include <immintrin.h>
@@ -45,14 +45,16 @@ INLINE void look_up(const double *rows, int width, int at, W row, V *first, V *s
     *first = _mm256_unpacklo_pd(ac, bd), *second = _mm256_unpackhi_pd(ac, bd);
 }
 
-/* ---------------------------------------------------------------------------------- exponentials */
+/* ---------------------------------------------------------------------------------- exponentials
+ * */
 
 /* 2**(turns/128), of an integer in the last bits, and what is missing there. */
 INLINE V step_of(V turns, V *missing)
 {
     V step;
     W k = AS_WORDS(turns);
-    look_up(npa_library.exp_rows[0], 2, 0, _mm256_and_si256(k, WORDS(NPA_ROWS - 1)), missing, &step);
+    W row = _mm256_and_si256(k, WORDS(NPA_ROWS - 1));
+    look_up(npa_library.exp_rows[0], 2, 0, row, missing, &step);
     return AS_NUMBERS(_mm256_add_epi64(AS_WORDS(step), _mm256_slli_epi64(k, 45)));
 }
 
@@ -95,15 +97,22 @@ INLINE V exp2_lanes(V x, V *done)
     return step + step * p;
 }
 
-/* ------------------------------------------------------------------------------------ logarithms */
+/* ------------------------------------------------------------------------------------ logarithms
+ * */
+
+/* The exponents, of numbers' words less those of 1 or the like. */
+INLINE V exponent_of(W words)
+{
+    W k = _mm256_permutevar8x32_epi32(_mm256_srai_epi32(words, 20),
+                                      _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7));
+    return _mm256_cvtepi32_pd(_mm256_castsi256_si128(k));
+}
 
 /* x = z * 2**exponent, z from `begin` on, of which the next bits are the row. */
 INLINE V parts(V x, int64_t begin, int row_bits, V *exponent, W *row)
 {
     W word = AS_WORDS(x), from = _mm256_sub_epi64(word, WORDS(begin));
-    W k = _mm256_permutevar8x32_epi32(_mm256_srai_epi32(from, 20),
-                                      _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7));
-    *exponent = _mm256_cvtepi32_pd(_mm256_castsi256_si128(k));
+    *exponent = exponent_of(from);
     *row = _mm256_and_si256(_mm256_srli_epi64(from, 52 - row_bits), WORDS((1 << row_bits) - 1));
     return AS_NUMBERS(_mm256_sub_epi64(word, _mm256_and_si256(from, WORDS(EXPONENT))));
 }
@@ -152,11 +161,9 @@ INLINE V log10_lanes(V x, V *done)
 {
     W word = AS_WORDS(positive(x, done)), one = AS_WORDS(ALL(1));
     W below = _mm256_cmpgt_epi64(one, word);
-    W from = _mm256_sub_epi64(_mm256_sub_epi64(word, one), _mm256_and_si256(below, WORDS(EXPONENT)));
+    W from = _mm256_sub_epi64(_mm256_sub_epi64(word, one), _mm256_slli_epi64(below, 52));
     from = _mm256_and_si256(from, WORDS(EXPONENT));
-    W k = _mm256_permutevar8x32_epi32(_mm256_srai_epi32(from, 20),
-                                      _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7));
-    V exponent = _mm256_cvtepi32_pd(_mm256_castsi256_si128(k));
+    V exponent = exponent_of(from);
     V part = exponent * ALL(0x1.9fef311f12b36p-42) +
              ALL(0x1.bcb7b1526e50ep-2) * log_of(AS_NUMBERS(_mm256_sub_epi64(word, from)));
     return part + exponent * ALL(0x1.34413509f6000p-2);
@@ -193,7 +200,8 @@ INLINE V log2_lanes(V x, V *done)
     return BITS(near) ? PICK(near, log2_near_1(PICK(near, x, ALL(1))), result) : result;
 }
 
-/* ---------------------------------------------------------------------------------------- powers */
+/* ---------------------------------------------------------------------------------------- powers
+ * */
 
 /* Of positive normal numbers, in two */
 INLINE V log_in_two(V x, V *low)
@@ -239,7 +247,163 @@ INLINE V power_lanes(V x, V y, V *done)
     return _mm256_xor_pd(exp_of_sum(KEEP(usual, e), KEEP(usual, rest), false), sign);
 }
 
-/* ------------------------------------------------------------------------------------------------ */
+/* ------------------------------------------------------------------------------- near 0 and near 1
+ * */
+
+/* The number whose upper half this is */
+#define UPPER(half) AS_NUMBERS(WORDS((int64_t)(half) << 32))
+#define LN2_HIGH ALL(0x1.62e42fee00000p-1)
+#define LN2_LOW ALL(0x1.a39ef35793c76p-33)
+
+/* y * 2**k */
+INLINE V scaled(V y, W k)
+{
+    return AS_NUMBERS(_mm256_add_epi64(AS_WORDS(y), _mm256_slli_epi64(k, 52)));
+}
+
+/* What expm1 is of a number less `turns` * ln(2), in two, and less `excess`; times 2**turns. */
+INLINE V expm1_of_rest(V x, V rest, V turns)
+{
+    V half = ALL(0.5) * x, square = x * half, fourth = square * square;
+    V p = FMA(square, ALL(-0x1.11111111110f4p-5), ALL(1));
+    V q = FMA(ALL(-0x1.4ce199eaadbb7p-14), square, ALL(0x1.a01a019fe5585p-10));
+    V s = FMA(ALL(-0x1.afdb76e09c32dp-23), square, ALL(0x1.0cfca86e65239p-18));
+    V r = FMA(fourth * fourth, s, FMA(fourth, q, p)), t = FNMA(r, half, ALL(3));
+    V e = (r - t) / FNMA(x, t, ALL(6)) * square;
+    V of_0 = x - FMS(x, e, square), less = FMS(e - rest, x, rest) - square;
+    W k = _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(turns));
+    V above = NOT_LESS(turns, ALL(2)), part = PICK(above, ALL(1) - scaled(ALL(1), -k), ALL(1));
+    V beyond = NOT_LESS(turns, ALL(57));
+    V y = PICK(beyond, ALL(1), part) - (less - x);
+    V large = WITHOUT(NOT_LESS(turns, ALL(20)), beyond);
+    if (BITS(large)) {
+        y = PICK(large, x - (less + scaled(ALL(1), -k)) + ALL(1), y);
+    }
+    y = scaled(y, k);
+    y = PICK(WITHOUT(above, beyond), y, y - ALL(1));
+    V of_1 = FMA(x - less, ALL(2), ALL(1)), low_1 = ALL(-2) * (less - (x + ALL(0.5)));
+    of_1 = PICK(LESS(x, ALL(-0.25)), low_1, of_1);
+    y = PICK(_mm256_cmp_pd(turns, ALL(1), _CMP_EQ_OQ), of_1, y);
+    y = PICK(_mm256_cmp_pd(turns, ALL(-1), _CMP_EQ_OQ), FMA(x - less, ALL(0.5), ALL(-0.5)), y);
+    return PICK(_mm256_cmp_pd(turns, ALL(0), _CMP_EQ_OQ), of_0, y);
+}
+
+/* For 2**-54 <= abs(x) < 709 */
+INLINE V expm1_of(V x)
+{
+    V size = ABS(x), sign = BOTH(x, ALL(-0.0)), half = EITHER(ALL(0.5), sign);
+    V turns = _mm256_round_pd(ALL(0x1.71547652b82fep0) * x + half,
+                              _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    turns = PICK(LESS(size, UPPER(0x3ff0a2b2)), EITHER(ALL(1), sign), turns);
+    turns = WITHOUT(turns, LESS(size, UPPER(0x3fd62e43)));
+    V high = FNMA(turns, LN2_HIGH, x), low = turns * LN2_LOW, r = high - low;
+    return expm1_of_rest(r, high - r - low, turns);
+}
+
+INLINE V expm1_lanes(V x, V *done)
+{
+    V size = ABS(x), least = _mm256_cmp_pd(x, UPPER(0xc043687a), _CMP_LE_OQ);
+    V tiny = LESS(size, ALL(0x1p-54)), usual = WITHOUT(WITHOUT(LESS(size, ALL(709)), tiny), least);
+    *done = EITHER(usual, EITHER(least, WITHOUT(tiny, BETWEEN(size, 0x1p-1074, 0x1p-1022))));
+    V y = BITS(usual) ? expm1_of(PICK(usual, x, ALL(1))) : x;
+    return PICK(least, ALL(-1), PICK(tiny, x, y));
+}
+
+INLINE V sinh_lanes(V x, V *done)
+{
+    V size = ABS(x), tiny = LESS(size, ALL(0x1p-28)), one = ALL(1);
+    *done = LESS(size, ALL(512));
+    V far = BOTH(*done, NOT_LESS(size, ALL(22))), usual = WITHOUT(WITHOUT(*done, far), tiny);
+    *done = WITHOUT(*done, BETWEEN(size, 0x1p-1074, 0x1p-1022));
+    V t = expm1_of(PICK(usual, size, one)), quotient = t / (t + one);
+    V y = PICK(LESS(size, one), ALL(2) * t - t * t / (t + one), t + quotient);
+    if (BITS(far)) {
+        y = PICK(far, exp_of_sum(KEEP(far, size), ALL(0), true), y);
+    }
+    y = y * EITHER(ALL(0.5), BOTH(x, ALL(-0.0)));
+    return PICK(tiny, x, y);
+}
+
+/* For tiny numbers 1 comes of itself. */
+INLINE V cosh_lanes(V x, V *done)
+{
+    V size = ABS(x), near = LESS(size, UPPER(0x3fd62e43)), one = ALL(1);
+    *done = LESS(size, ALL(512));
+    V t = exp_of_sum(KEEP(WITHOUT(*done, near), size), ALL(0), true), half = ALL(0.5) * t;
+    V y = PICK(NOT_LESS(size, ALL(22)), half, half + ALL(0.5) / t);
+    if (BITS(near)) {
+        t = expm1_of(PICK(BOTH(near, NOT_LESS(size, ALL(0x1p-54))), size, one));
+        V w = one + t;
+        V its = PICK(LESS(size, ALL(0x1p-54)), one, one + t * t / (w + w));
+        y = PICK(near, its, y);
+    }
+    return y;
+}
+
+/* Of 1 + f for a small f = number/2**k - 1, and what was lost of that number. */
+INLINE V log1p_of_rest(V f, V k, V lost, V smallest)
+{
+    V half = ALL(0.5) * f * f, none = _mm256_cmp_pd(k, ALL(0), _CMP_EQ_OQ);
+    V s = f / (ALL(2) + f), z = s * s, z2 = z * z, z4 = z2 * z2;
+    V p = FMA(ALL(0x1.2492494229359p-2), z, ALL(0x1.999999997fa04p-2));
+    V q = FMA(ALL(0x1.7466496cb03dep-3), z, ALL(0x1.c71c51d8e78afp-3));
+    V t = FMA(ALL(0x1.2f112df3e5244p-3), z, ALL(0x1.39a09d078c69fp-3));
+    V r = FMA(z2 * z4, t, FMA(z4, q, FMA(z, ALL(0x1.5555555555593p-1), z2 * p)));
+    V more = s * (half + r), rest = FMA(k, LN2_LOW, lost);
+    V y = FMS(k, LN2_HIGH, half - (rest + more) - f);
+    if (BITS(smallest)) {
+        V by = FNMA(f, ALL(0x1.5555555555555p-1), ALL(1)) * half;
+        y = PICK(smallest, FMS(k, LN2_HIGH, by - rest - f), y);
+    }
+    return PICK(none, f - (half - more), y);
+}
+
+/* For -1 < x < infinity, 2**-29 <= abs(x) */
+INLINE V log1p_of(V x)
+{
+    V sum = ALL(1) + x, large = NOT_LESS(x, ALL(0x1p53));
+    V near = BOTH(LESS(x, UPPER(0x3fda827a)), LESS(-x, UPPER(0x3fd2bec4)));
+    V lost = PICK(NOT_LESS(sum, ALL(2)), ALL(1) - (sum - x), x - (sum - ALL(1)));
+    sum = PICK(large, x, sum), lost = WITHOUT(lost, large) / sum;
+    W word = AS_WORDS(sum), low = _mm256_and_si256(word, WORDS(~EXPONENT));
+    W up = _mm256_cmpgt_epi64(low, WORDS(0x6a09dffffffff));
+    W next = _mm256_sub_epi64(AS_WORDS(ALL(1)), _mm256_and_si256(up, WORDS(1ll << 52)));
+    V f = AS_NUMBERS(_mm256_or_si256(low, next)) - ALL(1), k;
+    k = exponent_of(_mm256_sub_epi64(word, next));
+    W upper = _mm256_srli_epi64(low, 32), off = _mm256_sub_epi64(WORDS(0x100000), upper);
+    W least = _mm256_cmpgt_epi64(WORDS(4), off), none = _mm256_cmpeq_epi64(upper, WORDS(0));
+    least = _mm256_blendv_epi8(none, least, up);
+    f = PICK(near, x, f), k = WITHOUT(k, near), lost = WITHOUT(lost, near);
+    return log1p_of_rest(f, k, lost, WITHOUT(AS_NUMBERS(least), near));
+}
+
+INLINE V log1p_lanes(V x, V *done)
+{
+    V size = ABS(x), tiny = LESS(size, ALL(0x1p-54)), small = LESS(size, ALL(0x1p-29));
+    *done = BOTH(LESS(ALL(-1), x), LESS(x, ALL(__builtin_inf())));
+    V usual = WITHOUT(*done, small);
+    *done = WITHOUT(*done, BETWEEN(size, 0x1p-1074, 0x1p-1022));
+    V y = log1p_of(PICK(usual, x, ALL(1)));
+    if (BITS(small)) {
+        V its = KEEP(WITHOUT(small, tiny), x);
+        y = PICK(small, PICK(tiny, x, FNMA(its * its, ALL(0.5), its)), y);
+    }
+    return y;
+}
+
+/* Of a sum of exponentials: NumPy's own formula */
+INLINE V logaddexp_lanes(V x, V y, V *done)
+{
+    V less = x - y, positive = LESS(ALL(0), less), done_too;
+    V equal = _mm256_cmp_pd(x, y, _CMP_EQ_OQ);
+    V e = exp_lanes(EITHER(ABS(less), ALL(-0.0)), done);
+    *done = BOTH(*done, LESS(ABS(x), ALL(0x1p1000)));
+    V sum = PICK(positive, x, y) + log1p_lanes(PICK(*done, e, ALL(1)), &done_too);
+    return PICK(equal, x + ALL(0x1.62e42fefa39efp-1), sum);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * */
 
 #define LANED(name, result)                                                                \
     TARGET uint64_t npa_##name##_v3(const double *const *from, double *to, int n)          \
@@ -258,16 +422,21 @@ LANED(exp2s, exp2_lanes(LOAD(from[0] + i), &done))
 LANED(logs, log_lanes(LOAD(from[0] + i), &done))
 LANED(log2s, log2_lanes(LOAD(from[0] + i), &done))
 LANED(log10s, log10_lanes(LOAD(from[0] + i), &done))
+LANED(expm1s, expm1_lanes(LOAD(from[0] + i), &done))
+LANED(sinhs, sinh_lanes(LOAD(from[0] + i), &done))
+LANED(coshs, cosh_lanes(LOAD(from[0] + i), &done))
+LANED(log1ps, log1p_lanes(LOAD(from[0] + i), &done))
+LANED(logaddexps, logaddexp_lanes(LOAD(from[0] + i), LOAD(from[1] + i), &done))
 LANED(powers, power_lanes(LOAD(from[0] + i), LOAD(from[1] + i), &done))
 
 /* Note [Exponentials and logarithms]
  *
- * As in Note [Lanes], the operations here are those of the C library and in its order, with products
- * that are added without being rounded where its code for processors with such instructions does so
- * (which is not in exp2, nor in what log10 adds to a logarithm).
+ * As in Note [Lanes], the operations here are those of the C library and in its order, with
+ * products that are added without being rounded where its code for processors with such
+ * instructions does so (which is not in exp2, nor in what log10 adds to a logarithm).
  *
  * An exponential is 2**(k/128) by a table times that of a small rest. A logarithm is that of a
  * power of two, that of a number c from the table, and that of z/c, by a polynomial; near 1 it is a
- * polynomial of x - 1 whose square is split. A power is the exponential of a product with a logarithm
- * in two numbers. What these do for results that are subnormal, infinite or no numbers is left to the
- * library. */
+ * polynomial of x - 1 whose square is split. A power is the exponential of a product with a
+ * logarithm in two numbers. What these do for results that are subnormal, infinite or no numbers is
+ * left to the library. */
