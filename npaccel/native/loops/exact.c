@@ -10,8 +10,8 @@ enum { BLOCK = NPA_LANES_BLOCK, LEAST = 4, NIN = 2 };
 enum { BLOCKS_TRIED = 128, SEEN = BLOCKS_TRIED * BLOCK }; /* of a proof; before there is one */
 
 /* Angles of which some sums of a product and a number tell, by the last bit of the sine or cosine,
- * whether the product was rounded: tests/dispatch/small/test_exact_loops.py says which. Then those
- * where ranges meet. */
+ * whether the product was rounded: tests/dispatch/small/test_exact_loops.py says which, and
+ * test_exact_proofs.py for what follows. Then those where ranges meet. */
 static const double telling_angles[] = {
     0x1.998d6af525af5p+24, 0x1.4c4c40c2128cfp+25, 0x1.4a56e71d13274p+26, 0x1.39ca8a1c27793p+24,
     0x1.b555bf1490cf8p-4, 0x1.b7041080e8c2dp-4, 0x1.39bbe95be207ep+26, 0x1.0f6327fb57d24p+24,
@@ -60,7 +60,8 @@ static const double telling_exponents[] = {
     0x1.0000000000000p-54, 0x1.0000000000001p-54, 0x1.fffffffffffffp-29, 0x1.0000000000000p-28,
     0x1.0000000000001p-28, 0x1.5ffffffffffffp+4, 0x1.6000000000000p+4, 0x1.6000000000001p+4,
     0x1.b0861a6c0f69ap+3, 0x1.b0861a6c0f69bp+3, 0x1.b0861a6c0f69cp+3, 0x1.394d72518e724p+5,
-    0x1.394d72518e725p+5, 0x1.394d72518e726p+5, 0x0.0p+0,
+    0x1.394d72518e725p+5, 0x1.394d72518e726p+5, 0x0.0p+0, -0x1.9p+9, -0x1.75p+9, INFINITY,
+    -INFINITY,
 };
 
 /* Likewise of logarithms, of which some have another polynomial next to 1. */
@@ -92,13 +93,12 @@ static const double telling_sums[] = {
 
 /* Likewise of powers: a number, and by what. */
 static const double telling_powers[] = {
-    0x1.c62478c055dabp-652, 0x1.d1facbb94b709p+4, 0x1.c313f4d9b2bp+0, 0x1.c7f0a340ac33ap+3,
-    0x1.89179ad263a55p+1, -0x1.4afe3c0a226dp+1, 0x1.5d76852e4396ep+2, 0x1.9913aea16f33cp-1,
-    0x1.9393ee07dff65p+541, -0x1.23ef98ffcc102p+8, 0x1.fddd1b3dbbccbp+0, 0x1.0bc64c323b667p+5,
-    0x1.1c09c5c0e1624p+0, -0x1.6b33406e199fcp+6, 0x1.110b18f74e632p+0, 0x1.218103f0f306fp+8,
-    0x1.0922b2129f6f5p+0, 0x1.b0baf231a9418p+6, 0x1.ea68501c8c95p+1, -0x1.27ef3cc20f064p+8,
-    0x1.69ebfb98d31c3p-575, 0x1.dbe11f8f25392p+1, 0x1.c49752d5853a7p+2, -0x1.9de50eb9844bdp+6,
-    0x1.22e6f52cfdde3p+288, -0x1.23f9bb8327cccp-1, 0x1.0p+0, 0x1.8p-2,
+    0x1.ff43095732787p-1, -0x1.27d2541d714abp+0, 0x1.52a041193ca36p-799, -0x1.84d7f708d3131p-8,
+    0x1.cb0671a41795fp-1, 0x1.9875f7c00769ep+2, 0x1.e2921b344d6b5p-1, -0x1.049044465f75dp+6,
+    0x1.160639283343ep+2, 0x1.314f40ae31b6cp-1, 0x1.0949ced4f6a2ap+0, 0x1.18c7eb8e2ae0ap+8,
+    0x1.a5b4088efb53ap+1, -0x1.006eecf28cbd1p+8, 0x1.07e54f386a889p+2, -0x1.4faecc5d84bc1p+6,
+    0x1.fa12eb4eef008p-1, 0x1.661999c076a35p+7, 0x1.164e97cccc5adp+0, 0x1.ac40c1155fcb1p+3,
+    0x1.a2978f30c40ffp+1, 0x1.20d6fc2c0102cp+8, 0x1.0p+0, 0x1.8p-2,
 };
 
 typedef void draw_function(double *x, uint64_t *state);
@@ -265,16 +265,20 @@ static void draw_powers(double *x, uint64_t *state)
     }
 }
 
-/* Whether n elements have the same bits. steps: of inputs and of the result. */
+/* Whether n elements have the same bits and flags. steps: of inputs and of the result. */
 static bool agrees(const exact_loop *l, double (*x)[BLOCK], npy_intp n, const npy_intp *steps)
 {
+    const int kinds = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;
     double ours[BLOCK] = {0}, numpys[BLOCK] = {0};
     char *args[NIN + 1] = {(char *)x[0], (char *)x[1], NULL};
     args[l->nin] = (char *)ours;
+    feclearexcept(kinds);
     run_block(l, args, steps, (int)n);
+    int raised = fetestexcept(kinds);
     args[l->nin] = (char *)numpys;
+    feclearexcept(kinds);
     l->numpys(args, &n, steps, l->data);
-    return memcmp(ours, numpys, sizeof ours) == 0;
+    return memcmp(ours, numpys, sizeof ours) == 0 && raised == fetestexcept(kinds);
 }
 
 /* The numbers that tell most come first, one after another for each input. */
@@ -432,8 +436,8 @@ PyObject *npa_exact_loops_py(PyObject *self, PyObject *args)
  * does so. So NumPy's loop is compared with ours, bit by bit, on some eight thousand arguments.
  * Among them are such that tell of products that are rounded before a sum: each one of which that
  * changes more than one result in some 10**8. A library, or a NumPy, that has other bits keeps its
- * own loop, which `npaccel devices` says. A proof takes a quarter of a millisecond and is made
- * once, when NumPy's loop has computed as many elements. Bits do not hang on when.
+ * own loop, which `npaccel devices` says. A proof takes some tenths of a millisecond and is
+ * made once, when NumPy's loop has computed as many elements. Bits do not hang on when.
  *
  * The bits of a power do hang on more than two numbers: if one exponent is for all elements of a
  * call, NumPy has a square, a root, a quotient in its place. So which axis a call goes along stays

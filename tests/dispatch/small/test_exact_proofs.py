@@ -119,7 +119,7 @@ def telling(name: str) -> list[float]:
     source = (ROOT / "npaccel" / "native" / "loops" / "exact.c").read_text()
     listed = re.search(name + r"\[\] = \{(.*?)\}", source, flags=re.S)
     assert listed is not None
-    return [float.fromhex(word) for word in listed[1].replace(",", " ").split()]
+    return [float.fromhex(word.lower()) for word in listed[1].replace(",", " ").split()]
 
 
 Arguments = list[tuple[float, ...]]

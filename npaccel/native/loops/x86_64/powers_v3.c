@@ -18,6 +18,7 @@
 #define FNMA(a, b, c) _mm256_fnmadd_pd(a, b, c)
 #define ABS(a) _mm256_andnot_pd(ALL(-0.0), a)
 #define LESS(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
+#define EQUAL(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
 #define NOT_LESS(a, b) _mm256_cmp_pd(a, b, _CMP_GE_OQ)
 #define BETWEEN(a, low, high) BOTH(NOT_LESS(a, ALL(low)), LESS(a, ALL(high)))
 #define BOTH(m, n) _mm256_and_pd(m, n)
@@ -58,8 +59,9 @@ INLINE V step_of(V turns, V *missing)
     return AS_NUMBERS(_mm256_add_epi64(AS_WORDS(step), _mm256_slli_epi64(k, 45)));
 }
 
-/* Of a sum of two numbers; the second one is 0 for a plain exponential. */
-INLINE V exp_of_sum(V x, V rest, bool plain)
+/* Of a sum of two numbers `*part` less 1, in units of the result; the second one is 0 for a plain
+ * exponential. */
+INLINE V exp_parts(V x, V rest, bool plain, V *part)
 {
     const npa_exp_numbers *by = &npa_library.exp;
     V missing, turns = FMA(x, ALL(by->steps), ALL(by->shift));
@@ -71,16 +73,41 @@ INLINE V exp_of_sum(V x, V rest, bool plain)
     }
     V p = FMA(r, ALL(by->p[1]), ALL(by->p[0])), q = FMA(r, ALL(by->p[3]), ALL(by->p[2]));
     V sum = r + missing, square = r * r;
-    p = FMA(square * square, q, FMA(p, square, sum));
-    return FMA(step, p, step);
+    *part = FMA(square * square, q, FMA(p, square, sum));
+    return step;
 }
 
-/* Where the result is neither subnormal nor infinite; of tiny ones it is 1. */
+INLINE V exp_of_sum(V x, V rest, bool plain)
+{
+    V part, step = exp_parts(x, rest, plain, &part);
+    return FMA(step, part, step);
+}
+
+/* Of numbers whose results are 0, infinite, or next to it: from 2**-738 down a product is rounded,
+ * and results of 0 tell of underflow. Subnormal results are not done. */
+INLINE V exp_of_any(V x, V *done)
+{
+    const V none = ALL(0);
+    V size = ABS(x), part, infinite = EQUAL(size, ALL(__builtin_inf()));
+    V below = WITHOUT(LESS(x, ALL(-746)), infinite), usual = BETWEEN(x, -708, 709);
+    V step = exp_parts(KEEP(WITHOUT(usual, LESS(size, ALL(0x1p-54))), x), none, true, &part);
+    V deep = NOT_LESS(ALL(-512), x), large = KEEP(deep, step) * ALL(0x1p512);
+    V low = (large + large * part) * ALL(0x1p-512), nothing = KEEP(below, ALL(0x1p-1000));
+    V y = PICK(deep, low, FMA(step, part, step));
+    y = PICK(below, nothing * nothing, PICK(infinite, KEEP(LESS(none, x), x), y));
+    *done = EITHER(usual, EITHER(below, infinite));
+    return y;
+}
+
+/* Of tiny numbers it is 1. */
 INLINE V exp_lanes(V x, V *done)
 {
     V size = ABS(x);
     *done = LESS(size, ALL(512));
-    return exp_of_sum(KEEP(BOTH(*done, NOT_LESS(size, ALL(0x1p-54))), x), ALL(0), true);
+    if (BITS(*done) != ALL_LANES) {
+        return exp_of_any(x, done);
+    }
+    return exp_of_sum(KEEP(NOT_LESS(size, ALL(0x1p-54)), x), ALL(0), true);
 }
 
 INLINE V exp2_lanes(V x, V *done)
@@ -229,22 +256,36 @@ INLINE V log_in_two(V x, V *low)
 INLINE V sign_of_powers(V x, V y, V *done)
 {
     V negative = LESS(x, ALL(0)), half = y * ALL(0.5);
-    *done = WITHOUT(*done, WITHOUT(negative, _mm256_cmp_pd(WHOLE(y), y, _CMP_EQ_OQ)));
+    *done = WITHOUT(*done, WITHOUT(negative, EQUAL(WHOLE(y), y)));
     V odd = _mm256_cmp_pd(WHOLE(half), half, _CMP_NEQ_OQ);
     return KEEP(BOTH(negative, odd), ALL(-0.0));
 }
 
+/* Those that need no logarithm: of 0, and by 0. */
+INLINE V power_of_any(V x, V y, V result, V *done)
+{
+    const V none = ALL(0);
+    V by_0 = BOTH(EQUAL(y, none), EQUAL(x, x)), of_0 = EQUAL(x, none);
+    of_0 = BOTH(of_0, BETWEEN(y, 0x1p-1021, __builtin_inf()));
+    V half = KEEP(of_0, y) * ALL(0.5), odd = EQUAL(WHOLE(y), y);
+    odd = WITHOUT(odd, EQUAL(WHOLE(half), half));
+    result = PICK(of_0, KEEP(odd, x), result);
+    *done = EITHER(*done, EITHER(by_0, of_0));
+    return PICK(by_0, ALL(1), result);
+}
+
 INLINE V power_lanes(V x, V y, V *done)
 {
-    V low, size = ABS(x), none = ALL(0);
+    V low, size = ABS(x), none = ALL(0), base, by;
     *done = BOTH(BETWEEN(size, 0x1p-1022, __builtin_inf()), BETWEEN(ABS(y), 0x1p-65, 0x1p63));
-    size = PICK(*done, size, ALL(1)), y = PICK(*done, y, ALL(1));
-    V sign = BITS(x) ? sign_of_powers(x, y, done) : none;
-    V high = log_in_two(size, &low);
-    V e = y * high, rest = FMA(y, low, FMS(y, high, e)), e_size = ABS(e);
+    base = PICK(*done, size, ALL(1)), by = PICK(*done, y, ALL(1));
+    V sign = BITS(x) ? sign_of_powers(x, by, done) : none;
+    V high = log_in_two(base, &low);
+    V e = by * high, rest = FMA(by, low, FMS(by, high, e)), e_size = ABS(e);
     *done = BOTH(*done, LESS(e_size, ALL(512)));
     V usual = BOTH(*done, NOT_LESS(e_size, ALL(0x1p-54)));
-    return _mm256_xor_pd(exp_of_sum(KEEP(usual, e), KEEP(usual, rest), false), sign);
+    V result = _mm256_xor_pd(exp_of_sum(KEEP(usual, e), KEEP(usual, rest), false), sign);
+    return BITS(*done) == ALL_LANES ? result : power_of_any(x, y, result, done);
 }
 
 /* ------------------------------------------------------------------------------- near 0 and near 1
@@ -283,9 +324,9 @@ INLINE V expm1_of_rest(V x, V rest, V turns)
     y = PICK(WITHOUT(above, beyond), y, y - ALL(1));
     V of_1 = FMA(x - less, ALL(2), ALL(1)), low_1 = ALL(-2) * (less - (x + ALL(0.5)));
     of_1 = PICK(LESS(x, ALL(-0.25)), low_1, of_1);
-    y = PICK(_mm256_cmp_pd(turns, ALL(1), _CMP_EQ_OQ), of_1, y);
-    y = PICK(_mm256_cmp_pd(turns, ALL(-1), _CMP_EQ_OQ), FMA(x - less, ALL(0.5), ALL(-0.5)), y);
-    return PICK(_mm256_cmp_pd(turns, ALL(0), _CMP_EQ_OQ), of_0, y);
+    y = PICK(EQUAL(turns, ALL(1)), of_1, y);
+    y = PICK(EQUAL(turns, ALL(-1)), FMA(x - less, ALL(0.5), ALL(-0.5)), y);
+    return PICK(EQUAL(turns, ALL(0)), of_0, y);
 }
 
 /* For 2**-54 <= abs(x) < 709 */
@@ -343,7 +384,7 @@ INLINE V cosh_lanes(V x, V *done)
 /* Of 1 + f for a small f = number/2**k - 1, and what was lost of that number. */
 INLINE V log1p_of_rest(V f, V k, V lost, V smallest)
 {
-    V half = ALL(0.5) * f * f, none = _mm256_cmp_pd(k, ALL(0), _CMP_EQ_OQ);
+    V half = ALL(0.5) * f * f, none = EQUAL(k, ALL(0));
     V s = f / (ALL(2) + f), z = s * s, z2 = z * z, z4 = z2 * z2;
     V p = FMA(ALL(0x1.2492494229359p-2), z, ALL(0x1.999999997fa04p-2));
     V q = FMA(ALL(0x1.7466496cb03dep-3), z, ALL(0x1.c71c51d8e78afp-3));
@@ -391,14 +432,12 @@ INLINE V log1p_lanes(V x, V *done)
     return y;
 }
 
-/* Of a sum of exponentials: NumPy's own formula */
+/* Of a sum of exponentials: NumPy's own formula. */
 INLINE V logaddexp_lanes(V x, V y, V *done)
 {
-    V less = x - y, positive = LESS(ALL(0), less), done_too;
-    V equal = _mm256_cmp_pd(x, y, _CMP_EQ_OQ);
-    V e = exp_lanes(EITHER(ABS(less), ALL(-0.0)), done);
-    *done = BOTH(*done, LESS(ABS(x), ALL(0x1p1000)));
-    V sum = PICK(positive, x, y) + log1p_lanes(PICK(*done, e, ALL(1)), &done_too);
+    V equal = EQUAL(x, y), less = WITHOUT(x, equal) - WITHOUT(y, equal), done_too;
+    V e = exp_lanes(EITHER(less, ALL(-0.0)), done), larger = PICK(LESS(ALL(0), less), x, y);
+    V sum = larger + log1p_lanes(PICK(*done, e, ALL(1)), &done_too);
     return PICK(equal, x + ALL(0x1.62e42fefa39efp-1), sum);
 }
 
