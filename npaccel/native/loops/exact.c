@@ -78,6 +78,7 @@ static const double telling_positive[] = {
     0x1.0b558ffffffffp+0, 0x1.0b55900000000p+0, 0x1.0b55900000001p+0, 0x1.fffffffffffffp-1,
     0x1.0000000000000p+0, 0x1.0000000000001p+0, 0x0.fffffffffffffp-1022, 0x1.0000000000000p-1022,
     0x1.0000000000001p-1022,
+    0x0.0p+0, -0x0.0p+0,
 };
 
 /* Likewise of log1p, with where its ranges meet. */

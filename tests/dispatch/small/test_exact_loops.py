@@ -1,5 +1,4 @@
-"""`sin`, `exp`, `log`, `power` and others of small arrays of doubles: the C library's bits, many at a
-time."""
+"""`sin`, `exp`, `log`, `power` and others of small arrays of doubles: the C library's bits."""
 
 from __future__ import annotations
 

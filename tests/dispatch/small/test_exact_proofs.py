@@ -1,4 +1,4 @@
-"""The proofs of loops of exponentials, logarithms and powers tell where a library rounds otherwise."""
+"""Proofs of loops of exponentials, logarithms and powers tell where a library rounds otherwise."""
 
 from __future__ import annotations
 

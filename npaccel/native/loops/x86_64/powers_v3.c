@@ -46,8 +46,7 @@ INLINE void look_up(const double *rows, int width, int at, W row, V *first, V *s
     *first = _mm256_unpacklo_pd(ac, bd), *second = _mm256_unpackhi_pd(ac, bd);
 }
 
-/* ---------------------------------------------------------------------------------- exponentials
- * */
+/* --------------------------------------------------------------------------------- exponentials */
 
 /* 2**(turns/128), of an integer in the last bits, and what is missing there. */
 INLINE V step_of(V turns, V *missing)
@@ -59,8 +58,8 @@ INLINE V step_of(V turns, V *missing)
     return AS_NUMBERS(_mm256_add_epi64(AS_WORDS(step), _mm256_slli_epi64(k, 45)));
 }
 
-/* Of a sum of two numbers `*part` less 1, in units of the result; the second one is 0 for a plain
- * exponential. */
+/* Of the exponential of a sum of two numbers, of which a plain one has no second: what is to be
+ * multiplied by 1 + *part. */
 INLINE V exp_parts(V x, V rest, bool plain, V *part)
 {
     const npa_exp_numbers *by = &npa_library.exp;
@@ -124,8 +123,7 @@ INLINE V exp2_lanes(V x, V *done)
     return step + step * p;
 }
 
-/* ------------------------------------------------------------------------------------ logarithms
- * */
+/* ----------------------------------------------------------------------------------- logarithms */
 
 /* The exponents, of numbers' words less those of 1 or the like. */
 INLINE V exponent_of(W words)
@@ -181,9 +179,20 @@ INLINE V positive(V x, V *done)
     return PICK(*done, x, ALL(1));
 }
 
-INLINE V log_lanes(V x, V *done) { return log_of(positive(x, done)); }
+/* Those of 0 are infinite, which a quotient tells of. */
+INLINE V with_zeros(V x, V result, V *done)
+{
+    if (BITS(*done) == ALL_LANES) {
+        return result;
+    }
+    V zero = EQUAL(x, ALL(0)), infinite = ALL(-1) / PICK(zero, ABS(x), ALL(1));
+    *done = EITHER(*done, zero);
+    return PICK(zero, infinite, result);
+}
 
-/* By the logarithm of what is next to 1 at the same side */
+INLINE V log_lanes(V x, V *done) { return with_zeros(x, log_of(positive(x, done)), done); }
+
+/* By the logarithm of what is within a factor of 2 of 1, at the same side */
 INLINE V log10_lanes(V x, V *done)
 {
     W word = AS_WORDS(positive(x, done)), one = AS_WORDS(ALL(1));
@@ -193,7 +202,7 @@ INLINE V log10_lanes(V x, V *done)
     V exponent = exponent_of(from);
     V part = exponent * ALL(0x1.9fef311f12b36p-42) +
              ALL(0x1.bcb7b1526e50ep-2) * log_of(AS_NUMBERS(_mm256_sub_epi64(word, from)));
-    return part + exponent * ALL(0x1.34413509f6000p-2);
+    return with_zeros(x, part + exponent * ALL(0x1.34413509f6000p-2), done);
 }
 
 INLINE V log2_near_1(V x)
@@ -214,8 +223,7 @@ INLINE V log2_lanes(V x, V *done)
     const npa_log2_numbers *by = &npa_library.log2;
     V k, inverse, log_c;
     W row;
-    x = positive(x, done);
-    V z = parts(x, 0x3fe6000000000000, 6, &k, &row);
+    V usual = positive(x, done), z = parts(usual, 0x3fe6000000000000, 6, &k, &row);
     look_up(npa_library.log2_rows[0], 2, 0, row, &inverse, &log_c);
     V r = FMA(z, inverse, ALL(-1)), square = r * r;
     V high = r * ALL(by->high), low = FMA(r, ALL(by->low), FMS(ALL(by->high), r, high));
@@ -223,12 +231,14 @@ INLINE V log2_lanes(V x, V *done)
     V p = FMA(ALL(by->p[1]), r, ALL(by->p[0])), q = FMA(ALL(by->p[3]), r, ALL(by->p[2]));
     p = FMA(FMA(ALL(by->p[5]), r, ALL(by->p[4])), square * square, FMA(q, square, p));
     V result = FMA(square, p, rest) + sum;
-    V near = BETWEEN(x, 1 - 0x1.5b51p-5, 1 + 0x1.6ab2p-5);
-    return BITS(near) ? PICK(near, log2_near_1(PICK(near, x, ALL(1))), result) : result;
+    V near = BETWEEN(usual, 1 - 0x1.5b51p-5, 1 + 0x1.6ab2p-5);
+    if (BITS(near)) {
+        result = PICK(near, log2_near_1(PICK(near, usual, ALL(1))), result);
+    }
+    return with_zeros(x, result, done);
 }
 
-/* ---------------------------------------------------------------------------------------- powers
- * */
+/* --------------------------------------------------------------------------------------- powers */
 
 /* Of positive normal numbers, in two */
 INLINE V log_in_two(V x, V *low)
@@ -288,8 +298,7 @@ INLINE V power_lanes(V x, V y, V *done)
     return BITS(*done) == ALL_LANES ? result : power_of_any(x, y, result, done);
 }
 
-/* ------------------------------------------------------------------------------- near 0 and near 1
- * */
+/* ---------------------------------------------------------------------------- near 0 and near 1 */
 
 /* The number whose upper half this is */
 #define UPPER(half) AS_NUMBERS(WORDS((int64_t)(half) << 32))
@@ -302,7 +311,7 @@ INLINE V scaled(V y, W k)
     return AS_NUMBERS(_mm256_add_epi64(AS_WORDS(y), _mm256_slli_epi64(k, 52)));
 }
 
-/* What expm1 is of a number less `turns` * ln(2), in two, and less `excess`; times 2**turns. */
+/* expm1 of x + turns * ln(2), where x has a rest. */
 INLINE V expm1_of_rest(V x, V rest, V turns)
 {
     V half = ALL(0.5) * x, square = x * half, fourth = square * square;
@@ -381,7 +390,7 @@ INLINE V cosh_lanes(V x, V *done)
     return y;
 }
 
-/* Of 1 + f for a small f = number/2**k - 1, and what was lost of that number. */
+/* The logarithm of (1 + f) * 2**k, and what was lost when that number was rounded. */
 INLINE V log1p_of_rest(V f, V k, V lost, V smallest)
 {
     V half = ALL(0.5) * f * f, none = EQUAL(k, ALL(0));
@@ -441,8 +450,7 @@ INLINE V logaddexp_lanes(V x, V y, V *done)
     return PICK(equal, x + ALL(0x1.62e42fefa39efp-1), sum);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * */
+/* ---------------------------------------------------------------------------------------------- */
 
 #define LANED(name, result)                                                                \
     TARGET uint64_t npa_##name##_v3(const double *const *from, double *to, int n)          \
@@ -477,5 +485,8 @@ LANED(powers, power_lanes(LOAD(from[0] + i), LOAD(from[1] + i), &done))
  * An exponential is 2**(k/128) by a table times that of a small rest. A logarithm is that of a
  * power of two, that of a number c from the table, and that of z/c, by a polynomial; near 1 it is a
  * polynomial of x - 1 whose square is split. A power is the exponential of a product with a
- * logarithm in two numbers. What these do for results that are subnormal, infinite or no numbers is
- * left to the library. */
+ * logarithm in two numbers. expm1 and log1p take whole multiples of ln(2) off and have a rational
+ * function, or a series, of the rest; sinh and cosh come of expm1 near 0, and of exp.
+ *
+ * What all of them do for results that are subnormal or no numbers is left to the library, as are
+ * most of the rare arguments. */
