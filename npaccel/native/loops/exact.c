@@ -45,7 +45,7 @@ static const double telling_angles[] = {
 
 static const double telling_sides[] = {3, 4, 1, 0x1p-54, 0x1p-53, 1, 2, 1};
 
-/* Likewise of exponentials: exp, exp2, expm1, sinh and cosh. */
+/* Likewise of exponentials: exp, exp2, expm1, sinh, cosh and tanh. */
 static const double telling_exponents[] = {
     0x1.8f92def56896p-2, 0x1.c0423a16d1ebep-1, -0x1.43c0dc4575102p-2, 0x1.1c9be2e008621p+4,
     0x1.dafc31184a924p+0, -0x1.5c79ce9789902p-2, 0x1.fade9b38d266cp-2, -0x1.34e083cd363cap-5,
@@ -136,6 +136,7 @@ static exact_loop loops[] = {
     LOOP("log1p", NPA_LOG1PS, 1, telling_sums, draw_sums),
     LOOP("sinh", NPA_SINHS, 1, telling_exponents, draw_exponents),
     LOOP("cosh", NPA_COSHS, 1, telling_exponents, draw_exponents),
+    LOOP("tanh", NPA_TANHS, 1, telling_exponents, draw_exponents),
     LOOP("logaddexp", NPA_LOGADDEXPS, 2, telling_sides, draw_exponents, draw_exponents),
     LOOP("power", NPA_POWERS, 2, telling_powers, draw_bases, draw_powers),
     LOOP("float_power", NPA_POWERS, 2, telling_powers, draw_bases, draw_powers),
@@ -316,7 +317,7 @@ static int prove(const void *what)
     const npy_intp each[] = {one, one, one}, second[] = {two, two, two};
     double x[NIN][BLOCK] = {{0}};
     uint64_t state = 1;
-    bool same = npa_lanes_ready(l->which);
+    bool same = npa_lanes_ready(l->which, l->numpys);
     for (int b = 0; same && b < BLOCKS_TRIED; b++) {
         draw(l, x, b, &state);
         same = agrees(l, x, BLOCK, each) && agrees(l, x, 1 + b % 8, each) &&
@@ -437,8 +438,11 @@ PyObject *npa_exact_loops_py(PyObject *self, PyObject *args)
  * does so. So NumPy's loop is compared with ours, bit by bit, on some eight thousand arguments.
  * Among them are such that tell of products that are rounded before a sum: each one of which that
  * changes more than one result in some 10**8. A library, or a NumPy, that has other bits keeps its
- * own loop, which `npaccel devices` says. A proof takes some tenths of a millisecond and is
- * made once, when NumPy's loop has computed as many elements. Bits do not hang on when.
+ * own loop, which `npaccel devices` says. A proof takes some tenths of a millisecond and is made
+ * once, when NumPy's loop has computed as many elements. Bits do not hang on when.
+ *
+ * Of `tanh` NumPy has a loop of its own with AVX2, which gathers coefficients one by one; ours
+ * takes them row by row.
  *
  * The bits of a power do hang on more than two numbers: if one exponent is for all elements of a
  * call, NumPy has a square, a root, a quotient in its place. So which axis a call goes along stays

@@ -112,7 +112,8 @@ PyObject *npa_exact_loops_py(PyObject *self, PyObject *args);
 
 typedef enum {
     NPA_SINES, NPA_COSINES, NPA_HYPOTENUSES, NPA_EXPS, NPA_LOGS, NPA_EXP2S, NPA_LOG2S, NPA_LOG10S,
-    NPA_POWERS, NPA_EXPM1S, NPA_LOG1PS, NPA_SINHS, NPA_COSHS, NPA_LOGADDEXPS, NPA_LANED
+    NPA_POWERS, NPA_EXPM1S, NPA_LOG1PS, NPA_SINHS, NPA_COSHS, NPA_LOGADDEXPS,
+    NPA_TANHS, NPA_LANED
 } npa_laned;
 enum { NPA_LANES = 8, NPA_LANES_BLOCK = 64 };
 /* n: a multiple of NPA_LANES, up to a block. The numbers that are left to the C library, a bit for
@@ -120,9 +121,9 @@ enum { NPA_LANES = 8, NPA_LANES_BLOCK = 64 };
 typedef uint64_t npa_lane_function(const double *const *from, double *to, int n);
 /* For processors of that level, or the best one here; NULL: there is none. */
 npa_lane_function *npa_lanes(npa_laned which, const char *level);
-/* Whether there is what it computes by; to be asked before it is first called. Some do with numbers
- * that are the C library's, which takes a tenth of a millisecond to find them. */
-bool npa_lanes_ready(npa_laned which);
+/* Whether there is what it computes by; to be asked before it is first called. Most do by numbers
+ * of the C library, or of NumPy's loop, which takes some tenths of a millisecond to find them. */
+bool npa_lanes_ready(npa_laned which, PyUFuncGenericFunction numpys);
 bool npa_lanes_round(void); /* to nearest, and subnormal numbers are kept, as they are made for */
 
 /* --------------------------------------------------------------------------------------- scan.c */

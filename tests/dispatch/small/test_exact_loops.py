@@ -26,7 +26,7 @@ from .comparison import Case, all_same
 Array = np.ndarray[Any, Any]
 h = float.fromhex
 ROOT = Path(__file__).parents[3]
-TURNED, EXPONENTIALS = (np.sin, np.cos), (np.exp, np.exp2, np.expm1, np.sinh, np.cosh)
+TURNED, EXPONENTIALS = (np.sin, np.cos), (np.exp, np.exp2, np.expm1, np.sinh, np.cosh, np.tanh)
 LOGARITHMS, POWERS = (np.log, np.log2, np.log10), (np.power, np.float_power)
 FUNCTIONS = (*TURNED, np.hypot, *EXPONENTIALS, *LOGARITHMS, np.log1p, np.logaddexp, *POWERS)
 
@@ -109,6 +109,7 @@ def exponents(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
     yield "borders", around(*EXPONENTS)
     yield "rows", around(*((np.arange(300) + 0.5) / 128), reach=2)
     yield "rows of exp", around(*((np.arange(300) + 0.5) * math.log(2) / 128), reach=2)
+    yield "rows of tanh", around(*np.outer(2.0 ** np.arange(-4, 6), (1.0, 1.5)).ravel())
     yield "rows of expm1", around(*((np.arange(1, 60) / 2) * math.log(2)), reach=20)
     yield "special", np.resize(np.array(SPECIAL), 300)
     yield "any", rng.integers(0, 2**64, 30_000, dtype=np.uint64).view(np.float64)
@@ -305,7 +306,7 @@ def test_exponentials_logarithms_and_powers_are_ours() -> None:
     if library != "glibc" or version not in KNOWN:
         pytest.skip(f"{library} {version} is not known to have these numbers")
     found = _native.exact_loops()
-    assert [name for name in ("exp", "log", "power") if not found[name]] == []
+    assert [name for name in ("exp", "log", "power", "tanh") if not found[name]] == []
 
 
 KNOWN = {f"2.{minor}" for minor in range(28, 39)}

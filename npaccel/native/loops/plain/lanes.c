@@ -7,9 +7,9 @@ npa_lane_function *npa_lanes(npa_laned which, const char *level)
     return NULL;
 }
 
-bool npa_lanes_ready(npa_laned which)
+bool npa_lanes_ready(npa_laned which, PyUFuncGenericFunction numpys)
 {
-    (void)which;
+    (void)which, (void)numpys;
     return false;
 }
 

@@ -21,8 +21,11 @@ npa_lane_function *npa_lanes(npa_laned which, const char *level)
     return NULL;
 }
 
-bool npa_lanes_ready(npa_laned which)
+bool npa_lanes_ready(npa_laned which, PyUFuncGenericFunction numpys)
 {
+    if (which == NPA_TANHS) {
+        return npa_find_tanh_rows((void (*)(void))numpys);
+    }
     bool own = which < NPA_EXPS || which == NPA_EXPM1S || which == NPA_LOG1PS;
     return own || npa_find_numbers(which);
 }

@@ -66,4 +66,5 @@ npa_lane_function *const npa_lanes_v3[NPA_LANED] = {
     [NPA_LOG2S] = npa_log2s_v3, [NPA_LOG10S] = npa_log10s_v3, [NPA_POWERS] = npa_powers_v3,
     [NPA_EXPM1S] = npa_expm1s_v3, [NPA_LOG1PS] = npa_log1ps_v3, [NPA_SINHS] = npa_sinhs_v3,
     [NPA_COSHS] = npa_coshs_v3, [NPA_LOGADDEXPS] = npa_logaddexps_v3,
+    [NPA_TANHS] = npa_tanhs_v3,
 };

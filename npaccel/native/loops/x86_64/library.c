@@ -88,6 +88,33 @@ bool npa_find_numbers(npa_laned which)
     }
 }
 
+/* Each coefficient lies there for all intervals. Their middles come first, of which the words rise
+ * evenly from the second on, which is 7/32. In another table, of 19 columns, a rest of the first
+ * coefficient comes before the second one, which begins with 1. */
+static void visit_tanh(const uint64_t *words, size_t n, void *found)
+{
+    enum { ROWS = NPA_TANH_ROWS, OWN = 18 };
+    const uint64_t second = 0x3fcc000000000000, step = 0x0008000000000000, one = 0x3ff0000000000000;
+    for (size_t i = 1; i + OWN * ROWS <= n && !*(bool *)found; i++) {
+        if (words[i - 1] != 0 || words[i] != second || words[i + 1] != second + step ||
+            words[i + 13] != second + 13 * step || words[i - 1 + 2 * ROWS] != one) {
+            continue;
+        }
+        for (int k = 0; k < OWN * ROWS; k++) {
+            double *to = &npa_library.tanh_rows[k % ROWS][k / ROWS];
+            memcpy(to, words + i - 1 + k, sizeof *to);
+        }
+        *(bool *)found = true;
+    }
+}
+
+bool npa_find_tanh_rows(void (*numpys)(void))
+{
+    bool found = false;
+    npa_visit_constants(numpys, visit_tanh, &found);
+    return found;
+}
+
 /* Note [Numbers of the library]
  *
  * Since 2.28 glibc computes these functions by tables. A row of a logarithm's is a number c, chosen
