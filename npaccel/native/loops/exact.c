@@ -294,18 +294,21 @@ static void draw(const exact_loop *l, double (*x)[BLOCK], int b, uint64_t *state
     }
 }
 
-/* Powers by one number for all, which some versions of NumPy have otherwise. */
-static bool agrees_on_still_powers(const exact_loop *l)
+/* With one number for all, for which some versions of NumPy have other loops. */
+static bool agrees_on_still(const exact_loop *l)
 {
-    static const double powers[] = {-3, -2, -1.5, -0.5, 0.25, 1.5, 2.5, 3, 4};
-    const npy_intp steps[] = {sizeof(double), 0, sizeof(double)};
+    static const double powers[] = {-3, -2, -1.5, -0.5, 0.25, 1.5, 2.5, 3, 4, 10};
+    const npy_intp one = sizeof(double);
+    const npy_intp first[] = {0, one, one}, second[] = {one, 0, one};
     double x[NIN][BLOCK];
     uint64_t state = 2;
     bool same = true;
     for (size_t i = 0; same && i < sizeof powers / sizeof *powers; i++) {
-        draw_bases(x[0], &state);
+        l->draw[0](x[0], &state), l->draw[1](x[1], &state);
         x[1][0] = powers[i];
-        same = agrees(l, x, BLOCK, steps);
+        same = agrees(l, x, BLOCK, second);
+        x[0][0] = fabs(powers[i]);
+        same = same && agrees(l, x, BLOCK, first);
     }
     return same;
 }
@@ -323,7 +326,7 @@ static int prove(const void *what)
         same = agrees(l, x, BLOCK, each) && agrees(l, x, 1 + b % 8, each) &&
                (b % 8 != 0 || agrees(l, x, BLOCK / 2, second));
     }
-    same = same && (l->which != NPA_POWERS || agrees_on_still_powers(l));
+    same = same && (l->nin == 1 || agrees_on_still(l));
     return same ? NPA_PROVED : NPA_OTHER;
 }
 

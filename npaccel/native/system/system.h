@@ -17,7 +17,7 @@
  * tables.c   those of one
  * syscalls.c those that hand memory to the kernel: it sees what a touch would see
  * loader.c   machine code of kernels, from object files into executable memory
- * loaded.c   functions of a library that somebody has loaded
+ * loaded.c   functions and constants of a library that somebody has loaded
  * process.c  a process is started by a thread
  * lend.c     to whom the processor of a worker is lent
  * interrupt.c Ctrl-C is noticed without Python; signals wait for our Python code

@@ -1,4 +1,4 @@
-/* loaded.c: functions of a library that somebody has loaded, and whose code has called. */
+/* loaded.c: functions and constants of a library that somebody has loaded; who has called. */
 #define _GNU_SOURCE
 #include "system/system.h"
 
