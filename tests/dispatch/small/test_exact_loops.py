@@ -205,9 +205,10 @@ def test_values_of_three_hundred_million(u: np.ufunc) -> None:
         width = 8.0 if number % 2 else 10.0 ** rng.uniform(-7, 8)
         inputs = (rng.random((u.nin, 30_000)) - 0.5) * width
         inputs[0] = np.abs(inputs[0]) if u in LOGARITHMS + POWERS else inputs[0]
-        expected = u(*inputs)
-        with npaccel.accelerate():
-            found = u(*inputs)
+        with np.errstate(all="ignore"):
+            expected = u(*inputs)
+            with npaccel.accelerate():
+                found = u(*inputs)
         assert found.tobytes() == expected.tobytes(), number
 
 
