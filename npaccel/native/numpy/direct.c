@@ -125,6 +125,20 @@ size_t npa_any_bytes(PyObject *const *args, Py_ssize_t n)
     return most;
 }
 
+static bool is_out(PyObject *name)
+{
+    return PyUnicode_CompareWithASCIIString(name, "out") == 0;
+}
+
+static bool has_out(PyObject *names)
+{
+    bool found = false;
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        found |= is_out(PyTuple_GET_ITEM(names, i));
+    }
+    return found;
+}
+
 /* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set. The
  * first `written` arguments, and `out`, are touched for writing. The size of the first `any` does
  * not matter while nothing is pending; NPA_ANY_SIZE: of none, as was found before. apart: the
@@ -134,19 +148,14 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 {
     PyObject *made[MOST];
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
-    bool writes = written > 0;
-    for (Py_ssize_t i = 0; i < all - n; i++) {
-        writes |= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0;
-    }
-    swaps s = {.n = 0, .apart = apart && !writes};
+    swaps s = {.n = 0, .apart = apart && written == 0 && !has_out(names)};
     int status = all <= MOST;
     if (any != NPA_ANY_SIZE &&
         (npa_waiting() || npa_here != NULL || npa_threshold_here() == 0)) {
         any = 0;
     }
     for (; status > 0 && k < all; k++) {
-        bool out = k >= n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k - n),
-                                                              "out") == 0;
+        bool out = k >= n && is_out(PyTuple_GET_ITEM(names, k - n));
         status = settle(args[k], false, out || k < written, k < any, &made[k], &s);
     }
     if (status > 0) {

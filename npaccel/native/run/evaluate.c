@@ -416,8 +416,7 @@ static void scan_cast(const job *j, const char *in, npy_intp in_step, char *out,
                       int64_t n)
 {
     enum { STEP = BLOCK - 1 };
-    const npa_rule *rule = j->rule;
-    int loop = rule->loop_type[0], size = npa_item_sizes[loop];
+    int loop = j->rule->loop_type[0], size = npa_item_sizes[loop];
     bool there = j->type[1] == loop; /* where the result belongs, so are the values so far */
     char *before = blocks[0], *values = before + size;
     for (int64_t at = 0, m; at < n; at += m, out += m * out_step) {
@@ -427,9 +426,9 @@ static void scan_cast(const job *j, const char *in, npy_intp in_step, char *out,
         npy_intp step = there ? out_step : size, steps[3] = {step, size, step};
         char *args[3] = {to - step, values, to};
         if (at == 0) {
-            scan(rule, to, step, values, size, m, size);
+            scan(j->rule, to, step, values, size, m, size);
         } else {
-            rule->loop(args, &(npy_intp){m}, steps, rule->loop_data);
+            j->rule->loop(args, &(npy_intp){m}, steps, j->rule->loop_data);
         }
         if (!there) {
             store_block(out, out_step, j->type[1], values, loop, m);
