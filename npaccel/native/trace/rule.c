@@ -100,6 +100,11 @@ static bool set_types(npa_rule *r, PyObject *loop, PyObject *result)
     return good;
 }
 
+static bool is_long(int type)
+{
+    return PyTypeNum_ISINTEGER(type) && npa_item_sizes[type] == sizeof(int64_t);
+}
+
 PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -131,9 +136,8 @@ PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_DECREF(r);
         Py_RETURN_NONE;
     }
-    int type = npa_canonical(r->loop_type[0]);
     r->counts = (r->kind == NPA_REDUCE || r->kind == NPA_SCAN) &&
-                (type == NPY_LONG || type == NPY_ULONG) &&
+                is_long(r->loop_type[0]) &&
                 PyUnicode_CompareWithASCIIString(name, "add") == 0;
     if (npa_rule_primitives(r) < 0) {
         Py_DECREF(r);
