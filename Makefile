@@ -33,6 +33,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.npaccel-installed
 DEPENDENCIES := $(VENV)/.npaccel-dependencies
+WHEEL := build/wheel
 EXTRAS := test,dev,demo,pocl
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -100,10 +101,11 @@ test: $(INSTALLED)
 	@rm -rf "$(CODE)"
 	@$(MAKE) $(TWO) native $(STAGES)
 
-# The C tests run while packages are installed, and the checks beside the first stages.
+# What npaccel needs is installed while it is built, the C tests run beside that, and the checks beside the first
+# stages.
 ci:
 	@rm -rf "$(CODE)"
-	@$(MAKE) $(TWO) $(INSTALLED) native
+	@$(MAKE) $(TWO) $(WHEEL)/built $(DEPENDENCIES) native
 	@$(MAKE) $(TWO) check $(STAGES)
 
 native:
@@ -299,22 +301,37 @@ build/sources.list: FORCE
 	@mkdir -p build
 	@printf '%s\n' $(sort $(SOURCES)) | cmp -s - $@ || printf '%s\n' $(sort $(SOURCES)) > $@
 
-# First, and whenever pyproject.toml changes: as a user would install it, in pip's isolated build, but that of other
-# packages only what is imported is compiled to bytecode, then.
-# Otherwise only the package, with the build tools that are in the environment already.
-$(INSTALLED): $(SOURCES) build/sources.list | $(BIN)/python
+# First, and whenever pyproject.toml changes: as a user would build it, in pip's isolated build. Of what it needs only
+# what is imported is compiled to bytecode, then.
+$(WHEEL)/built: pyproject.toml | build/sources.list $(BIN)/python
 	@$(require_compiler)
-	@if [[ -e $(DEPENDENCIES) && ! pyproject.toml -nt $(DEPENDENCIES) ]]; then \
+	@echo 'building npaccel (a few minutes the first time)'
+	@rm -rf $(WHEEL) && mkdir -p $(WHEEL) && touch $@.begun
+	@$(PIP) wheel --quiet --no-deps --wheel-dir $(WHEEL) .
+	@mv $@.begun $@
+
+REQUIRED := import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  extras = project["optional-dependencies"]; \
+  print(*project["dependencies"], *(r for e in sys.argv[1].split(",") for r in extras[e]), sep="\n")
+$(DEPENDENCIES): pyproject.toml | $(BIN)/python
+	@echo 'installing what npaccel needs'
+	@mkdir -p build && $(BIN)/python -c '$(REQUIRED)' $(EXTRAS) > build/required.txt
+	@PIP_COMPILE=0 $(PIP) install --quiet -r build/required.txt
+	@touch $@
+
+# Otherwise only the package, with the build tools that are in the environment already. What comes from the wheel is as
+# old as its begin: sources that changed since are newer.
+$(INSTALLED): $(SOURCES) build/sources.list | $(DEPENDENCIES) $(WHEEL)/built
+	@$(require_compiler)
+	@if [[ $(WHEEL)/built -nt $@ ]]; then \
+	  $(PIP) install --quiet --no-deps --force-reinstall $(WHEEL)/*.whl; \
+	  touch -r $(WHEEL)/built $@; \
+	else \
 	  echo 'building npaccel'; \
 	  PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --quiet --no-deps --force-reinstall --no-build-isolation \
 	    -Cbuild-dir=build/incremental . ; \
-	else \
-	  echo 'building npaccel and installing what it needs (a few minutes the first time)'; \
-	  PIP_COMPILE=0 $(PIP) install --quiet '.[$(EXTRAS)]'; \
-	  $(BIN)/python -m compileall -q $(VENV)/lib/python*/site-packages/npaccel; \
-	  touch $(DEPENDENCIES); \
+	  touch $@; \
 	fi
-	@touch $@
 
 $(VENV)/.npaccel-bench: $(INSTALLED)
 	@if [[ ! -e $@ || pyproject.toml -nt $@ ]]; then $(PIP) install --quiet '.[bench]'; fi
