@@ -106,7 +106,7 @@ def _changed(name: str, value: str | float) -> None:
     if name == "backend":
         make_engine()
     elif make_engine.made is None:
-        core.tell()
+        core.tell(name)
 
 
 def tell_unguarded() -> None:

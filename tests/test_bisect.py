@@ -130,6 +130,9 @@ def test_what_can_not_be_found(where) -> None:
 def test_wrong_words(words, told, where) -> None:
     done = run("bisect", *words, where=where)
     assert (done.returncode, done.stdout) == (2, "") and told in done.stderr
+
+
+def test_the_help_and_a_wrong_number(where) -> None:
     assert "usage: npaccel bisect" in run("bisect", "--help", where=where).stdout
     done = run("run", "--until=x", "right.py", where=where)
     assert done.returncode == 2 and "--until=x is not allowed" in done.stderr

@@ -79,6 +79,13 @@ class TraceCache:
         elif known is not program:
             self.add(key, program)
 
+    def resize(self, entries: int, size_bytes: int) -> None:
+        """Keep no more than so many entries and bytes from now on."""
+        # Asked after each change of any setting.
+        if (entries, size_bytes) != (self.entries, self.size_bytes):
+            self.entries, self.size_bytes = entries, size_bytes
+            self.shrink()
+
     def shrink(self) -> None:
         """Drop the entries that were not used for longest until all is within bounds."""
         by_age = sorted(self._table, key=lambda key: _last_used(self._table[key]))

@@ -33,14 +33,17 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
 
 @pytest.mark.pending
 @pytest.mark.timeout(3 * SECONDS)
-@pytest.mark.parametrize("name", FILES)
-def test_no_test_fails_that_numpy_passes(name: str, tools: tuple[Any, Any], tmp_path: Path) -> None:
+def test_no_test_fails_that_numpy_passes(tools: tuple[Any, Any], tmp_path: Path) -> None:
+    """In one process for all files, for each mode."""
     judge, report = tools
+    first, *others = FILES
+    more = [str(judge.SITE / "numpy" / name) for name in others]
     plain, ours = (
-        judge.outcomes(judge.run(name, mode, tmp_path / mode, SECONDS, []))
+        judge.outcomes(judge.run(first, mode, tmp_path / mode, SECONDS, more))
         for mode in ("plain", "npaccel")
     )
-    assert len(plain) > 0 and ours.keys() == plain.keys()
+    assert {test.partition("::")[0] for test in plain} == {f"numpy/{name}" for name in FILES}
+    assert ours.keys() == plain.keys()
     known = report.load_known()
     new = report.newly_failing(plain, ours)
     assert {

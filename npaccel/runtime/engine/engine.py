@@ -470,7 +470,7 @@ class Engine:
     def _change(self, name: str, value: str | float) -> None:
         if name == "backend":  # first, since it may fail, and what is pending may run below
             self._choose_backend(str(value))
-        self._apply()
+        self._apply(name)
         if name == "device_memory":
             _native.evaluate()
             self.machines.limit_memory()
@@ -502,13 +502,11 @@ class Engine:
         if why and self.config.guard != "off":
             self.telling.tell(f"npaccel's guard does not work here, so {UNGUARDED}: {why}")
 
-    def _apply(self) -> None:
+    def _apply(self, changed: str) -> None:
         config = self.config
-        self.traces.entries = config.trace_cache
-        self.traces.size_bytes = config.trace_cache_bytes
-        self.traces.shrink()
+        self.traces.resize(config.trace_cache, config.trace_cache_bytes)
         self.kernels.resize(config.code_limit)
-        self.core.tell()
+        self.core.tell(changed)
 
     @property
     def threads(self) -> int:

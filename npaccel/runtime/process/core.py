@@ -8,6 +8,10 @@ from npaccel.runtime.process.guarding import has_lock, why_unguarded
 
 __all__ = ["Core"]
 
+# Changes after which the core reads what the process's control group allows: some files, which
+# takes longer than all the rest.
+LIMITS = ("", "guard", "nursery", "threads")
+
 
 class Core:
     """One per process, from the import on.
@@ -22,15 +26,18 @@ class Core:
         self.guard_error = 0
         self.tell()
 
-    def tell(self) -> None:
-        """Have the settings hold from the next operation on, after what is pending was run."""
+    def tell(self, changed: str = "") -> None:
+        """Have the settings hold from the next operation on, after what is pending was run.
+
+        changed: the only setting that may be another than before; empty: any may.
+        """
         config = self._config
+        limits = {"nursery_bytes": config.nursery, "threads": config.threads}
         self.guard_error = _native.configure(
+            **(limits if changed in LIMITS else {}),
             threshold_bytes=config.threshold,
             queue_limit=config.queue_limit,
             memory_limit=config.memory_limit,
-            nursery_bytes=config.nursery,
-            threads=config.threads,
             guard=int(config.guard == "on" and has_lock()),
             check=int(config.check_every) if config.check != "off" else 0,
             boundscheck=int(config.boundscheck == "on"),

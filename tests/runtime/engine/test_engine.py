@@ -11,6 +11,7 @@ import pytest
 
 import npaccel
 from npaccel import _native, this_process
+from npaccel.caches.trace import TraceCache
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -321,6 +322,31 @@ def test_few_traces_are_kept(setting) -> None:
     times(19)  # the last one is still there
     times(5)
     assert (npaccel.stats()["plan_hits"], npaccel.stats()["plan_misses"]) == (1, 1)
+
+
+def test_a_change_of_another_setting_looks_through_no_traces(setting, monkeypatch) -> None:
+    this_process.make_engine()
+    looks = []
+    monkeypatch.setattr(TraceCache, "shrink", lambda cache: looks.append(cache.entries))
+    setting("queue_limit", 777)
+    assert looks == []
+    setting("trace_cache", 8)
+    assert looks == [8]
+
+
+def test_the_core_reads_limits_only_for_settings_that_need_them(setting, monkeypatch) -> None:
+    this_process.make_engine()
+    told = []
+    configure = _native.configure
+    monkeypatch.setattr(_native, "configure", lambda **all: told.append(all) or configure(**all))
+    for name, value in (("queue_limit", 777), ("threads", 3), ("nursery", 1 << 20)):
+        setting(name, value)
+    assert [("threads" in some, "nursery_bytes" in some) for some in told] == [
+        (False, False),
+        (True, True),
+        (True, True),
+    ]
+    assert (told[1]["threads"], _native.threads(), told[2]["nursery_bytes"]) == (3, 3, 1 << 20)
 
 
 def test_sizes_need_no_traces(setting) -> None:
