@@ -66,7 +66,7 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 # in the other modes in test-all.
 VALUED := $(patsubst %,tests/dispatch/test_%.py,ufunc ufunc_arguments method layouts conversions composed converting function \
   gather scatter reduceat scans last_bits nan_signs at_once search special boxes shifts \
-  einsum order blas solves folds_of_lists)
+  einsum order blas solves folds_of_lists masks masked_maps)
 TWICE := $(VALUED) $(patsubst %,tests/dispatch/test_%.py,indexing write_detection outside_writes redirect known_calls \
   subclasses)
 # What NumPy, or a loop of our own, does at once is the same in every mode.
