@@ -3,21 +3,25 @@
     python bench/functions.py --sizes 10000 --groups scatter,order
     python bench/functions.py --only nanmax,tril --clock processor
     python bench/functions.py --sizes 300000 --views
+    python bench/functions.py --sizes 1000000 --groups types --only "all(,cumsum(,[u1]"
 
 Each expression is called on plain arrays, by turns without and within a block, and its result is
 read; without a block in a context that has NumPy's memory. Times are what one waits, or with
 `--clock processor` those of the whole process, the quietest of several batches. `first` is NumPy's
 time at its first call over that of the first one in the block, `early` its later time over that of
 the next three, before anything can be compiled, `steady` after a second of calls. What misses a
-target is shown: `first` from 0.8 on, `steady` from 0.97. Exit status 1: values differ.
+target is shown: `first` from 0.8 on, `steady` from 0.97. Exit status 1: values differ. The group
+`types`, which is only run if it is named, has one expression for each dtype.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import contextvars
 import json
 import os
+import re
 import statistics
 import tempfile
 import time
@@ -239,14 +243,51 @@ sp.logsumexp(s, axis=1); sp.i0(x); sp.betainc(2., 3., x * .9); sp.erf(f)
 """,
 }  # fmt: skip
 
+# Of each of them: T, U are arrays, S is a matrix.
+TYPES = ["b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
+TYPED = """
+T + U; T - U; T * U; T / U; T // U; T % U; T & U; T << U; T == U; T < U; T ** 2; -T; ~T; abs(T)
+np.maximum(T, U); np.fmax(T, U); np.logical_and(T, U); np.hypot(T, U); np.arctan2(T, U)
+np.sign(T); np.sqrt(T); np.square(T); np.exp(T); np.log(T); np.sin(T); np.tanh(T); np.floor(T)
+np.isnan(T); np.isfinite(T); np.signbit(T); np.logical_not(T); T.conj(); np.reciprocal(T)
+T.sum(); T.prod(); T.max(); T.mean(); T.std(); T.any(); T.all(); T.argmax(); np.ptp(T); np.median(T)
+S.sum(0); S.prod(0); S.max(0); S.mean(0); S.std(0); S.any(0); S.all(0); S.argmax(0)
+S.sum(1); S.prod(1); S.max(1); S.mean(1); S.std(1); S.any(1); S.all(1); S.argmax(1)
+np.cumsum(T); np.cumprod(T); np.sort(T); np.argsort(T); np.count_nonzero(T); np.nonzero(T)
+np.diff(T); np.nansum(T); np.where(m, T, U); T[j]; T[m]; np.clip(T, T[0], T[1]); T @ U
+S.T.copy(); T[::2] + 0; np.concatenate((T, U)); np.roll(T, 7); np.repeat(T, 2); T * T[0]
+T.astype("f8"); T.astype("f4"); T.astype("i8"); T.astype("i4"); T.astype("u1"); T.astype("?")
+"""
 
-def expressions(groups: list[str], parts: list[str]) -> list[str]:
-    """Each on its own: those of these groups, or of all, that have one of the parts."""
+
+def typed(names: dict[str, Any]) -> list[str]:
+    """The expressions of the group `types` that NumPy computes."""
     found = []
+    for each in "; ".join(TYPED.split("\n")).split("; "):
+        for dtype in TYPES if each else ():
+            text = re.sub(r"\b([TUS])\b(?!\.copy|\()", rf"\1['{dtype}']", each)
+            with contextlib.suppress(TypeError):
+                contextvars.Context().run(compiled(text, names))
+                found.append(text)
+    return found
+
+
+def expressions(groups: list[str], parts: list[str], names: dict[str, Any]) -> list[str]:
+    """Each on its own: those of these groups, or of all, that have one of the parts."""
+    found = typed(names) if "types" in groups else []
     for name, text in EXPRESSIONS.items():
         for line in text.strip().splitlines() if name in (groups or EXPRESSIONS) else ():
             found += [line] if line.startswith("w =") else line.split("; ")
     return [text for text in found if any(part in text for part in parts)]
+
+
+def typed_operands(n: int) -> dict[str, Any]:
+    """Two arrays of each dtype by its name, of numbers from 1 to 100, and a matrix."""
+    rng, e = np.random.default_rng(1), int(n**0.5)
+    made = [{t: (rng.random(n) * 99 + 1).astype(t) for t in TYPES} for _ in range(2)]
+    for t in ("c8", "c16"):
+        made[0][t] += 1j
+    return {"T": made[0], "U": made[1], "S": {t: made[0][t][: e * e].reshape(e, e) for t in TYPES}}
 
 
 def operands(n: int) -> dict[str, Any]:
@@ -419,7 +460,7 @@ def told(row: dict[str, Any]) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="functions in an accelerate() block")
     parser.add_argument("--sizes", default="10000,1000000,10000000")
-    parser.add_argument("--groups", default="", help=", ".join(EXPRESSIONS))
+    parser.add_argument("--groups", default="", help=", ".join([*EXPRESSIONS, "types"]))
     parser.add_argument("--only", default="", help="parts of expressions")
     parser.add_argument("--all", action="store_true", help="show the others, too")
     parser.add_argument("--views", action="store_true", help="of columns, and inner parts")
@@ -431,10 +472,10 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     options = arguments()
     warnings.simplefilter("ignore")
-    chosen = expressions(list(filter(None, options.groups.split(","))), options.only.split(","))
-    rows = []
+    groups, rows = list(filter(None, options.groups.split(","))), []
     for n in map(int, options.sizes.split(",")):
-        names = operands(n)
+        names = operands(n) | (typed_operands(n) if "types" in groups else {})
+        chosen = expressions(groups, options.only.split(","), names)
         if options.views:
             names = {name: viewed(x) for name, x in names.items()}
         for text in chosen:
