@@ -483,7 +483,7 @@ def configure(
     guard from working."""
 
 class DeviceKernel:
-    """A kernel that an OpenCL driver runs.
+    """A kernel that a device's driver runs.
 
     functions: addresses of clSetKernelArgSVMPointer, clEnqueueNDRangeKernel, clWaitForEvents,
     clGetEventInfo, clReleaseEvent. queue, run, finish (or 0): the driver's objects, which the

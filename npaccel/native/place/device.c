@@ -1,4 +1,6 @@
-/* device.c: kernels that an OpenCL driver runs, launched without Python.
+/* device.c: kernels that a device's driver runs, launched without Python.
+ *
+ * In OpenCL's terms, which cuda.c has over CUDA's for devices with memory of their own.
  *
  * The driver's functions come as addresses from Python, which loaded it: nothing here is linked
  * with it. A launch runs one kernel over the whole domain and waits for it. The device sees the
@@ -270,7 +272,7 @@ PyTypeObject npa_device_type = {
     .tp_basicsize = sizeof(device_object),
     .tp_dealloc = device_free,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "A kernel that an OpenCL driver runs, with what a launch needs to know.",
+    .tp_doc = "A kernel that a device's driver runs, with what a launch needs to know.",
     .tp_methods = device_methods,
     .tp_getset = device_getset,
     .tp_new = device_new,

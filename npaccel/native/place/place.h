@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------------------------- device.c */
 
-/* Kernels that an OpenCL driver runs. */
+/* Kernels that a device's driver runs. */
 enum { NPA_DEVICE_FUNCTIONS = 5, NPA_DEVICE_WORDS = 7 }; /* words beyond those of other backends */
 typedef struct {
     void *functions[NPA_DEVICE_FUNCTIONS]; /* clSetKernelArgSVMPointer, clEnqueueNDRangeKernel,

@@ -4,7 +4,8 @@
 
 #include "place/place.h"
 
-/* The parts of OpenCL's interface that are needed; see the specification for their meaning. */
+/* The parts of OpenCL's interface that are needed; see the specification for their meaning. cuda.c
+ * has them over CUDA's, channel.c over a cluster's driver. */
 typedef void *create_function(void *context, uint64_t flags, size_t size, void *host,
                               int32_t *error);
 typedef int32_t release_function(void *object);
