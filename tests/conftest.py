@@ -85,25 +85,41 @@ def numpys_memory() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def emulated_cuda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The driver of the backend `cuda` is an emulator."""
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """An emulated driver for the backend `cuda`, which it does not use yet."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     pytest.importorskip("llvmlite")
-    from emulated_cuda import Emulator, install
+    from emulated_cuda import Emulator
+
+    return Emulator(tmp_path_factory.mktemp("emulator"))
+
+
+@pytest.fixture(scope="module")
+def emulated_cuda(emulator: Any) -> Iterator[Any]:
+    """The backend `cuda` uses the emulator; later tests know of no such device."""
+    from emulated_cuda import install
+
+    from npaccel.this_process import engine
 
     with pytest.MonkeyPatch.context() as patch:
-        emulator = Emulator(tmp_path_factory.mktemp("emulator"))
         install(emulator, patch.setattr)
         yield emulator
+        opened = engine.machines._open.pop("cuda:0", None)
+        if opened is not None:
+            opened.memory.want(False)
 
 
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> None:
     """The device that TEST_DEVICE names: opencl, cuda, or emulated, which is cuda's."""
     name = os.environ.get("TEST_DEVICE", "opencl")
-    if name != "cuda":
-        request.getfixturevalue("emulated_cuda" if name == "emulated" else name)
+    if name == "emulated":
+        from emulated_cuda import install
+
+        install(request.getfixturevalue("emulator"))
+    elif name == "opencl":
+        request.getfixturevalue(name)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import re
 import shutil
 
 import pytest
+from emulated_cuda import install
 
 from npaccel.backends.llvm.target import Host
 from npaccel.errors import BackendUnavailable
@@ -48,7 +49,7 @@ def machine(request, host):
     if request.param == "c" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     if request.param == "emulated":
-        request.getfixturevalue("emulated_cuda")
+        install(request.getfixturevalue("emulator"))
     made = {
         "cuda": Cuda,
         "emulated": Cuda,

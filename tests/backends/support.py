@@ -81,6 +81,7 @@ class Cuda:
         from npaccel.backends.device_launch import run_step
 
         self._backend, self._run = CudaBackend(), run_step
+        self._backend.memory.want(False)  # other tests' arrays are not to live there
 
     def compile(self, made):
         return self._backend.compile(made)

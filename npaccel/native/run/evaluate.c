@@ -388,11 +388,11 @@ static bool is_packed(const space *s, int inner, const char *from, int size)
     return (uintptr_t)from % (uintptr_t)size == 0;
 }
 
-/* One run along the inner axes: where its `n` elements and its result lie, and memory to pack the
- * elements in. */
+/* One run along the inner axes: its `n` elements, its result, and memory to pack them in. */
 typedef struct {
     char *in, *out, *memory;
     int inner;
+    bool plain; /* elements and result have the loop's type */
     int64_t n;
 } inner_run;
 
@@ -410,8 +410,7 @@ static void find_arg(const job *j, const space *s, const inner_run *u)
     memcpy(u->out, &found, sizeof found);
 }
 
-/* Where the loop has another type than the elements or the result: block by block, each behind the
- * last value of the one before. */
+/* Of other types than the loop's: block by block, each behind the last value before it. */
 static void scan_cast(const job *j, const char *in, npy_intp in_step, char *out, npy_intp out_step,
                       int64_t n)
 {
@@ -456,21 +455,20 @@ static void scan_wide(const npa_wide_sum *sum, const space *s, const inner_run *
     sum->scan(rest, &count, steps, NULL);
 }
 
-/* Along one axis where it lies; several are packed first, and are one then. */
+/* Along one axis where it lies; what has memory is packed there first, and is one axis then. */
 static void run_scan(const job *j, const space *s, const inner_run *u, const npa_wide_sum *wide)
 {
     const int64_t *step = s->strides[s->ndim - 1];
-    int type = j->type[0], loop = j->rule->loop_type[0];
-    char *in = u->in;
-    npy_intp in_step = step[0];
-    if (u->inner < s->ndim - 1) {
-        pack(s, u->inner, in, u->memory, npa_item_sizes[type]);
-        in = u->memory, in_step = npa_item_sizes[type];
+    int size = npa_item_sizes[j->type[0]];
+    char *in = u->memory != NULL ? u->memory : u->in;
+    npy_intp in_step = u->memory != NULL ? size : step[0];
+    if (u->memory != NULL) {
+        pack(s, u->inner, u->in, in, size);
     }
     if (wide != NULL) {
         scan_wide(wide, s, u);
-    } else if (type == loop && j->type[1] == loop) {
-        scan(j->rule, u->out, step[1], in, in_step, u->n, npa_item_sizes[loop]);
+    } else if (u->plain) {
+        scan(j->rule, u->out, step[1], in, in_step, u->n, size);
     } else {
         scan_cast(j, in, in_step, u->out, step[1], u->n);
     }
@@ -484,22 +482,24 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
     if (lay_out(q, r, &s) < 0) {
         return -1;
     }
-    int64_t n = inner_last(&s, r->axes, &u.inner), outer = 1, index[NPA_MAX_DIMS] = {0};
-    u.n = n;
-    const int inner = u.inner;
+    int64_t outer = 1, index[NPA_MAX_DIMS] = {0};
+    u.n = inner_last(&s, r->axes, &u.inner);
     bool scans = j->rule->kind == NPA_SCAN;
-    const npa_wide_sum *wide = scans ? wide_scan(j, &s, inner) : NULL;
-    bool direct = scans && inner == s.ndim - 1;
-    u.memory = malloc(direct ? 1 : (size_t)n * (size_t)npa_item_sizes[j->type[0]]);
-    if (u.memory == NULL) {
+    const npa_wide_sum *wide = scans ? wide_scan(j, &s, u.inner) : NULL;
+    int size = npa_item_sizes[j->type[0]], loop = j->rule->loop_type[0];
+    u.plain = j->type[0] == loop && j->type[1] == loop;
+    bool direct = scans && u.inner == s.ndim - 1 &&
+                  (wide != NULL || u.plain || is_packed(&s, u.inner, s.p[0], size));
+    u.memory = direct ? NULL : malloc((size_t)u.n * (size_t)size + 1);
+    if (!direct && u.memory == NULL) {
         return -1;
     }
-    for (int i = 0; i < inner; i++) {
+    for (int i = 0; i < u.inner; i++) {
         outer *= s.shape[i];
     }
     for (int64_t at = 0; at < outer; at++) {
         u.in = s.p[0], u.out = s.p[1];
-        for (int i = 0; i < inner; i++) {
+        for (int i = 0; i < u.inner; i++) {
             u.in += index[i] * s.strides[i][0];
             u.out += index[i] * s.strides[i][1];
         }
@@ -508,7 +508,7 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
         } else {
             find_arg(j, &s, &u);
         }
-        for (int i = inner - 1; i >= 0 && ++index[i] == s.shape[i]; i--) {
+        for (int i = u.inner - 1; i >= 0 && ++index[i] == s.shape[i]; i--) {
             index[i] = 0;
         }
     }
