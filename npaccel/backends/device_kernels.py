@@ -27,15 +27,32 @@ DEVICE_GROUPS_PER_UNIT = 32
 
 
 class DeviceTarget(Protocol):
-    """What launches need to know of a device.
+    """What backends and launches need to know of a device.
 
+    number, name : of it among its driver's, and as that names it
+    identity : text that changes whenever stored code would not do any more
+    vector_bytes : of the vectors to write; 0: one element at a time
     functions : addresses of what runs kernels on the host's memory; zeros where it can't
     memory_functions : addresses of what `DeviceMemory` uses
     context, queue : addresses for these functions
     processor : whether it is one; units : of it that compute at the same time
     group_size : work items that share a task
     host_memory : whether kernels are given the host's addresses
+    shares_memory : whether they could be
     """
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def vector_bytes(self) -> int: ...
+    @property
+    def shares_memory(self) -> bool: ...
+    def limit_memory(self, size_bytes: int) -> None:
+        """Use so many bytes of its memory; 0: what suits the device."""
 
     @property
     def functions(self) -> tuple[int, int, int, int, int]: ...

@@ -34,7 +34,10 @@ _FUNCTIONS: dict[str, tuple[int, tuple[Any, ...]]] = {
 
 
 class Calls:
-    """A device's memory and launches, by the functions that the C core calls."""
+    """A device's memory and launches, by the functions that the C core calls.
+
+    What memory was made is released at the end of a `with` block.
+    """
 
     def __init__(self, target: DeviceTarget) -> None:
         self._target = target
@@ -49,7 +52,7 @@ class Calls:
             raise InternalError(f"{self._target.memory.name}: {name} failed with error {error}")
 
     def memory(self, size: int) -> int:
-        """The address of so many bytes there, until `release`."""
+        """The address of so many bytes there."""
         error = c_int32()
         made = self._create(
             self._target.context, READ_WRITE, max(8, size), None, ctypes.byref(error)
@@ -88,8 +91,10 @@ class Calls:
         """Until all is done."""
         self._do("finish", self._target.queue)
 
-    def release(self) -> None:
-        """All memory that this one made."""
+    def __enter__(self) -> Calls:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
         while self._memories:
             self._do("release", self._memories.pop())
 
@@ -142,29 +147,28 @@ def _run_apart(
 ) -> None:
     """The same on copies, of all the memory that an array is part of; what it holds comes back."""
     target, layout = compiled.target, Layout.of(compiled.kernel)
-    calls = Calls(target)
     wholes = {whole.ctypes.data: whole for whole in map(_whole, arrays)}
-    flags_there, held = calls.put(flags), {k: calls.put(w) for k, w in wholes.items()}
     for k, array in enumerate(arrays):
         words[layout.array(k)] = array.ctypes.data - _whole(array).ctypes.data
     band, band_step, inner, inner_step, scratch_bytes = launched
     tasks = -(-band // band_step) * -(-inner // inner_step)
     groups = min(tasks, work_groups(target))
     points = min(band, work_groups(target))
-    shared = (calls.memory(groups * scratch_bytes + 64), calls.put(partials), flags_there)
-    there = [held[_whole(array).ctypes.data] for array in arrays]
     of_run = (*launched, 0, 0)
     of_finish = (band, -(-band // points), 1, 1, scratch_bytes, 0, 0)
     assert len(of_run) == EXTRA_WORDS
     functions = (compiled.main, of_run, groups), (compiled.finish, of_finish, points)
-    for function, extra, count in functions:
-        if function:
-            told = calls.put(np.array([*words, *extra], "i8"))
-            calls.launch(function, (told, *shared, *there), count)
-    calls.finish()
-    for at, whole in (*wholes.items(), (0, flags)):
-        calls.get(held.get(at, flags_there), whole)
-    calls.release()
+    with Calls(target) as calls:
+        flags_there, held = calls.put(flags), {k: calls.put(w) for k, w in wholes.items()}
+        shared = (calls.memory(groups * scratch_bytes + 64), calls.put(partials), flags_there)
+        there = [held[_whole(array).ctypes.data] for array in arrays]
+        for function, extra, count in functions:
+            if function:
+                told = calls.put(np.array([*words, *extra], "i8"))
+                calls.launch(function, (told, *shared, *there), count)
+        calls.finish()
+        for at, whole in (*wholes.items(), (0, flags)):
+            calls.get(held.get(at, flags_there), whole)
 
 
 def _whole(array: Array) -> Array:

@@ -29,23 +29,22 @@ def measure(
 
     fp64 : whether it has double precision
     """
-    calls = Calls(target)
-    arrays = calls.memory(SIZE_BYTES), calls.memory(SIZE_BYTES)
-    host = np.zeros(SIZE_BYTES, "u1")
-    # The first calls are without pinned memory.
-    moved_s = best_time(lambda: target.memory.write(arrays[0], host), 8)
+    with Calls(target) as calls:
+        arrays = calls.memory(SIZE_BYTES), calls.memory(SIZE_BYTES)
+        host = np.zeros(SIZE_BYTES, "u1")
+        # The first calls are without pinned memory.
+        moved_s = best_time(lambda: target.memory.write(arrays[0], host), 8)
 
-    def seconds_of(kernel: Kernel, dtype: str, n: int) -> float:
-        try:
-            return _seconds(target, calls, compile_kernel(kernel), arrays, item_size(dtype), n)
-        except CompileError:
-            if fp64 or dtype != "f8":
-                raise
-            return 1e3  # without double precision: never chosen for what needs it
+        def seconds_of(kernel: Kernel, dtype: str, n: int) -> float:
+            try:
+                return _seconds(target, calls, compile_kernel(kernel), arrays, item_size(dtype), n)
+            except CompileError:
+                if fp64 or dtype != "f8":
+                    raise
+                return 1e3  # without double precision: never chosen for what needs it
 
-    copy_bytes_s, *rates = measure_rates(seconds_of)
-    calls.release()
-    return Speeds(copy_bytes_s, SIZE_BYTES / moved_s, *rates)
+        copy_bytes_s, *rates = measure_rates(seconds_of)
+        return Speeds(copy_bytes_s, SIZE_BYTES / moved_s, *rates)
 
 
 def _seconds(

@@ -294,9 +294,8 @@ def _settled(
         if key == "out":
             pairs = zip(_outputs(keywords[key]), _outputs(value), strict=True)
             given.update((id(new), old) for new, old in pairs)
-    targets = [args[k] for k in written if k < len(args)]
-    targets += _outputs(kwargs.get("out"))
-    if _may_overlap(parts, targets):
+    targets = (args[k] for k in written if k < len(args))
+    if parts and _may_overlap(parts, [*targets, *_outputs(kwargs.get("out"))]):
         parts.clear()
         given.clear()
         for value in (*args, *kwargs.values()):

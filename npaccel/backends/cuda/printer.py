@@ -6,9 +6,9 @@ group, memory that the group shares. See devices.py and groups.py of the emitter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from npaccel.backends.emit.builder import Builder, Name, Variable
+from npaccel.backends.emit.builder import Name, Variable
 from npaccel.backends.emit.devices import COMPONENTS, SCRATCH_WORD, OnDevice, machine_of
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
@@ -53,6 +53,8 @@ class Printer(OnDevice, LlvmPrinter):
     shared_memory : what the items of a group share
     """
 
+    passed = ("ptr %words", "ptr %flags")
+
     def __init__(self, machine: Machine, declarations: set[str], words: int, symbol: str) -> None:
         super().__init__(machine, declarations, symbol)
         self.words = words
@@ -85,20 +87,12 @@ class Printer(OnDevice, LlvmPrinter):
         body = "\n".join(["entry:", *self._allocas, *self._lines, "ret void"])
         return f"{head} {{\n{body}\n}}\n"
 
-    def apart(
-        self, what: str, names: Sequence[Name], write: Callable[[Builder, list[Name]], None]
-    ) -> None:
-        symbol = f"{self.symbol}_{what}"
-        if what not in self._apart:
-            self._apart.add(what)
-            other = Apart(self.machine, self.declarations, self.words, symbol)
-            given = [Name(f"%given{k}", x.dtype, x.width) for k, x in enumerate(names)]
-            write(other, given)
-            arguments = ", ".join([_WORDS, "ptr %flags", *map(typed, given)])
-            head = f"define internal void @{symbol}({arguments}) #1"
-            self.others += [*other.others, other._function(head)]
-        arguments = ", ".join(["ptr %words", "ptr %flags", *map(typed, names)])
-        self._do(f"call void @{symbol}({arguments})")
+    def _beside(self, symbol: str) -> Printer:
+        return Apart(self.machine, self.declarations, self.words, symbol)
+
+    def _text_apart(self, given: Sequence[Name]) -> str:
+        arguments = ", ".join([_WORDS, "ptr %flags", *map(typed, given)])
+        return self._function(f"define internal void @{self.symbol}({arguments}) #1")
 
     # Values.
 

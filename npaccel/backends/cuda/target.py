@@ -38,6 +38,7 @@ class Target:
 
     host_memory = shares_memory = processor = False
     functions = (0, 0, 0, 0, 0)
+    vector_bytes = 0
 
     def __init__(self, number: int = 0) -> None:
         driver = self.driver = open_driver()
@@ -89,7 +90,7 @@ class Target:
             self.queue,
             self._queue(),
             f"cuda:{self.number}",
-            self._limit or self.memory_bytes // 10 * 9,
+            self._most_bytes,
             self.largest_bytes,
         )
         made.want(True)
@@ -99,7 +100,11 @@ class Target:
         """Use so many bytes of its memory; 0: what suits the device."""
         self._limit = size_bytes
         if "memory" in self.__dict__:  # else it has no context yet
-            self.memory.limit = size_bytes or self.memory_bytes // 10 * 9
+            self.memory.limit = self._most_bytes
+
+    @property
+    def _most_bytes(self) -> int:
+        return self._limit or self.memory_bytes // 10 * 9
 
     def build(self, source: str) -> bytes:
         """Machine code of LLVM IR; raises CompileError, or Unsupported in a forked process."""

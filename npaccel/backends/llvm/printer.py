@@ -99,7 +99,10 @@ class Printer(LlvmMemory):
     """The text of a function ``(words, range, scratch, flags)``, which the C core calls.
 
     others : functions that this one calls
+    passed : what they are given of this one's arguments
     """
+
+    passed: tuple[str, ...] = ("ptr %words", "ptr %range", "ptr %scratch", "ptr %flags")
 
     def __init__(self, machine: Machine, declarations: set[str], symbol: str = "main") -> None:
         super().__init__(machine, declarations)
@@ -121,17 +124,22 @@ class Printer(LlvmMemory):
         symbol = f"{self.symbol}_{what}"
         if what not in self._apart:
             self._apart.add(what)
-            other = Printer(self.machine, self.declarations, symbol)
+            other = self._beside(symbol)
             given = [Name(f"%given{k}", x.dtype, x.width) for k, x in enumerate(names)]
             write(other, given)
-            more = "".join(f", {typed(name)}" for name in given)
-            large = len(other._lines) > SMALL_APART
-            text = other.text("internal", more, "#1" if large else "#2")
-            self.others += [*other.others, text]
-        arguments = "".join(f", {typed(name)}" for name in names)
-        self._do(
-            f"call void @{symbol}(ptr %words, ptr %range, ptr %scratch, ptr %flags{arguments})"
-        )
+            self.others += [*other.others, other._text_apart(given)]
+        arguments = ", ".join([*self.passed, *map(typed, names)])
+        self._do(f"call void @{symbol}({arguments})")
+
+    def _beside(self, symbol: str) -> Printer:
+        """What writes a function that this one calls."""
+        return Printer(self.machine, self.declarations, symbol)
+
+    def _text_apart(self, given: Sequence[Name]) -> str:
+        """The whole of such a function."""
+        large = len(self._lines) > SMALL_APART
+        more = "".join(f", {typed(name)}" for name in given)
+        return self.text("internal", more, "#1" if large else "#2")
 
     # Arguments.
 

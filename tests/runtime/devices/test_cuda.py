@@ -104,10 +104,9 @@ def test_the_context_of_a_thread_is_left_as_it_was(emulated_cuda):
     here = ctypes.c_void_p()
     assert emulated_cuda.library.cuCtxPopCurrent_v2(ctypes.byref(here)) != 0
     backend = engine.backend("cuda")
-    calls = Calls(backend.target)
-    memory, data = calls.put(np.arange(9.0)), np.zeros(9)
-    calls.get(memory, data)
-    calls.release()
+    data = np.zeros(9)
+    with Calls(backend.target) as calls:
+        calls.get(calls.put(np.arange(9.0)), data)
     assert data.tolist() == list(range(9))
     assert emulated_cuda.library.cuCtxPopCurrent_v2(ctypes.byref(here)) != 0
 

@@ -1,38 +1,18 @@
 /* lanes_v3.c: the functions of lanes.h by AVX2. */
-#include "loops/x86_64/lanes.h"
+#include "loops/x86_64/lanes_v3.h"
 
-#include <immintrin.h>
-
-#define LANES 4
 #define NAME(name) name##_v3
-#define TARGET __attribute__((target("avx2,fma")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
-#define V __m256d
 #define M __m256d
-#define ALL(number) _mm256_set1_pd(number)
-#define LOAD(from) _mm256_loadu_pd(from)
 #define STORE(to, v) _mm256_storeu_pd(to, v)
-#define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define FMS(a, b, c) _mm256_fmsub_pd(a, b, c)
-#define FNMA(a, b, c) _mm256_fnmadd_pd(a, b, c)
 #define AND(a, b) _mm256_and_pd(a, b)
 #define XOR(a, b) _mm256_xor_pd(a, b)
-#define ABS(a) _mm256_andnot_pd(ALL(-0.0), a)
 #define ROOT(a) _mm256_sqrt_pd(a)
 #define LARGER(a, b) _mm256_max_pd(a, b)
 #define SMALLER(a, b) _mm256_min_pd(a, b)
-#define LESS(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
-#define NOT_LESS(a, b) _mm256_cmp_pd(a, b, _CMP_GE_OQ)
-#define BOTH(m, n) _mm256_and_pd(m, n)
-#define EITHER(m, n) _mm256_or_pd(m, n)
-#define WITHOUT(m, n) _mm256_andnot_pd(n, m)
 #define ANY(m) (_mm256_movemask_pd(m) != 0)
 #define ALL_OF(m) (_mm256_movemask_pd(m) == 0xf)
 #define ADD_WITHOUT(m, a, b) _mm256_add_pd(a, _mm256_andnot_pd(m, b))
-#define BETWEEN(a, low, high) _mm256_and_pd(NOT_LESS(a, ALL(low)), LESS(a, ALL(high)))
 #define OUT(m) ((unsigned)_mm256_movemask_pd(m) ^ 0xf)
-#define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
-#define KEEP(m, a) _mm256_and_pd(m, a)
 #define DROP(m, a) _mm256_andnot_pd(m, a)
 /* Of each lane the last bit, in all of its bits */
 #define ODD(a)                                                                            \
@@ -49,12 +29,8 @@ INLINE void look_up_v3(V place, M odd, V *row)
     _mm256_store_si256((__m256i *)at, _mm256_slli_epi64(_mm256_or_si256(k, half), 2));
     IN_MEMORY(at);
     const double *base = npa_sine_table[0][0];
-    V a = _mm256_load_pd(base + at[0]), b = _mm256_load_pd(base + at[1]),
-      c = _mm256_load_pd(base + at[2]), d = _mm256_load_pd(base + at[3]);
-    V ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d);
-    row[0] = _mm256_permute2f128_pd(ab, cd, 0x20), row[2] = _mm256_permute2f128_pd(ab, cd, 0x31);
-    ab = _mm256_unpackhi_pd(a, b), cd = _mm256_unpackhi_pd(c, d);
-    row[1] = _mm256_permute2f128_pd(ab, cd, 0x20), row[3] = _mm256_permute2f128_pd(ab, cd, 0x31);
+    const double *const rows[LANES] = {base + at[0], base + at[1], base + at[2], base + at[3]};
+    turn_v3(rows, 0, row);
 }
 
 #include "loops/x86_64/lanes_body.h"

@@ -1,35 +1,11 @@
 /* powers_v3.c: exponentials, logarithms and powers as the GNU C library computes them one by one,
  * four at a time by AVX2. See Note [Exponentials and logarithms] at the end. */
-#include "loops/x86_64/lanes.h"
+#include "loops/x86_64/lanes_v3.h"
 
-#include <immintrin.h>
-
-#define TARGET __attribute__((target("avx2,fma")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
-#define V __m256d
-#define W __m256i
-#define ALL(number) _mm256_set1_pd(number)
-#define WORDS(number) _mm256_set1_epi64x(number)
-#define AS_WORDS(v) _mm256_castpd_si256(v)
-#define AS_NUMBERS(v) _mm256_castsi256_pd(v)
-#define LOAD(from) _mm256_loadu_pd(from)
-#define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define FMS(a, b, c) _mm256_fmsub_pd(a, b, c)
-#define FNMA(a, b, c) _mm256_fnmadd_pd(a, b, c)
-#define ABS(a) _mm256_andnot_pd(ALL(-0.0), a)
-#define LESS(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
-#define EQUAL(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
-#define NOT_LESS(a, b) _mm256_cmp_pd(a, b, _CMP_GE_OQ)
-#define BETWEEN(a, low, high) BOTH(NOT_LESS(a, ALL(low)), LESS(a, ALL(high)))
-#define BOTH(m, n) _mm256_and_pd(m, n)
-#define EITHER(m, n) _mm256_or_pd(m, n)
-#define WITHOUT(m, n) _mm256_andnot_pd(n, m)
-#define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
-#define KEEP(m, a) _mm256_and_pd(m, a)
 #define BITS(m) ((unsigned)_mm256_movemask_pd(m))
 #define WHOLE(a) _mm256_round_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
-enum { LANES = 4, ALL_LANES = (1 << LANES) - 1 };
+enum { ALL_LANES = (1 << LANES) - 1 };
 #define EXPONENT (-0x10000000000000ll) /* the bits of sign and exponent */
 
 /* Of the row of each lane, of `width` numbers, those from number `at` on. */

@@ -1,31 +1,6 @@
 /* tanh_v3.c: hyperbolic tangents as NumPy computes them by AVX2, but with a row of coefficients for
  * each number: NumPy gathers each coefficient for itself. See Note [Tangents] at the end. */
-#include "loops/x86_64/lanes.h"
-
-#include <immintrin.h>
-
-#define TARGET __attribute__((target("avx2,fma")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
-#define V __m256d
-#define W __m256i
-#define ALL(number) _mm256_set1_pd(number)
-#define WORDS(number) _mm256_set1_epi64x(number)
-#define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
-
-enum { LANES = 4, RAISED = 0x3f };
-
-/* From that number of each row on, a register of all rows for each of four. */
-INLINE void turn(const double *const *rows, int at, V *columns)
-{
-    V a = _mm256_load_pd(rows[0] + at), b = _mm256_load_pd(rows[1] + at),
-      c = _mm256_load_pd(rows[2] + at), d = _mm256_load_pd(rows[3] + at);
-    V ab = _mm256_unpacklo_pd(a, b), cd = _mm256_unpacklo_pd(c, d);
-    columns[0] = _mm256_permute2f128_pd(ab, cd, 0x20);
-    columns[2] = _mm256_permute2f128_pd(ab, cd, 0x31);
-    ab = _mm256_unpackhi_pd(a, b), cd = _mm256_unpackhi_pd(c, d);
-    columns[1] = _mm256_permute2f128_pd(ab, cd, 0x20);
-    columns[3] = _mm256_permute2f128_pd(ab, cd, 0x31);
-}
+#include "loops/x86_64/lanes_v3.h"
 
 /* The interval, of which there are two for each power of 2 */
 INLINE W interval(W size)
@@ -46,13 +21,13 @@ INLINE V tanh_of(V x)
     for (int i = 0; i < LANES; i++) {
         rows[i] = npa_library.tanh_rows[k[i]];
     }
-    turn(rows, 16, by);
+    turn_v3(rows, 16, by);
     V last = by[1], next = by[0];
-    turn(rows, 0, by);
+    turn_v3(rows, 0, by);
     V first = by[0], c0 = by[1], c1 = by[2], c2 = by[3], y = size - first;
     V r = _mm256_fmadd_pd(last, y, next);
     for (int at = 12; at > 0; at -= 4) {
-        turn(rows, at, by);
+        turn_v3(rows, at, by);
         for (int i = 3; i >= 0; i--) {
             r = _mm256_fmadd_pd(r, y, by[i]);
         }
@@ -70,7 +45,7 @@ TARGET uint64_t npa_tanhs_v3(const double *const *from, double *to, int n)
         _mm256_storeu_pd(to + i, tanh_of(_mm256_loadu_pd(from[0] + i)));
     }
     __asm__ volatile("" : : : "memory");
-    _mm_setcsr(before & ~(unsigned)RAISED);
+    _mm_setcsr(before);
     return 0;
 }
 
