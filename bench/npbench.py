@@ -256,7 +256,7 @@ def main() -> int:
             "--seconds",
             str(options.seconds),
         ]
-        with tempfile.TemporaryDirectory() as cache:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
             environment = os.environ | {"NPACCEL_CACHE_DIR": cache}
             try:
                 done = subprocess.run(

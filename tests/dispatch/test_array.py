@@ -88,6 +88,36 @@ def test_code_that_makes_a_class_of_an_arrays_finds_ndarray() -> None:
     assert x.view(Own).__class__ is Own
 
 
+def test_tables_of_types_take_an_array_for_an_ndarray() -> None:
+    kind, numpys = type(npaccel.asarray(np.arange(3.0))), np.ndarray
+    known: dict[type, str] = {np.ndarray: "array", float: "number"}  # as autograd's
+    assert known[kind] == "array" and {kind: 1}[numpys] == 1
+    assert kind == numpys and numpys == kind and len({kind, numpys}) == 1
+    assert kind not in (np.generic, "ndarray", float)
+
+    class Own(npaccel.Array):
+        pass
+
+    assert Own not in (kind, numpys) and Own not in known and {Own: 1}[Own] == 1
+
+
+def test_in_a_block_an_arrays_type_has_ndarrays_name() -> None:
+    def texts(of: type) -> tuple[str, ...]:
+        return of.__module__, of.__name__, of.__qualname__, repr(of), str(of)
+
+    class Own(npaccel.Array):
+        pass
+
+    kind, own = type(npaccel.asarray(np.arange(3.0))), texts(Own)
+    with npaccel.accelerate():
+        assert texts(kind) == texts(np.ndarray) and texts(Own) == own
+        assert pickle.loads(pickle.dumps(kind)) is np.ndarray
+        assert isinstance(np.arange(3.0), np.ndarray) and kind.__mro__[0] is npaccel.Array
+    assert kind.__name__ == "Array" and repr(kind) == "<class 'npaccel.dispatch.array.Array'>"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(kind, protocol)) is npaccel.Array
+
+
 CONVERSIONS = {
     "bool": bool,
     "float": float,
