@@ -25,7 +25,7 @@ import sys
 import numpy as np
 
 def kind(size=1000):
-    return type(np.ones(size) + 1).__name__
+    return "ndarray" if type(np.ones(size) + 1) is np.ndarray else "Array"
 
 """
 POOL = """
@@ -162,7 +162,8 @@ def test_what_of_numpy_is_imported_later_is_seen(tmp_path: Path) -> None:
     """The block is open before the program begins."""
     source = """
     import numpy as np
-    print(type(np.random.default_rng(1).normal(size=200_000)).__name__)
+    made = np.random.default_rng(1).normal(size=200_000)
+    print("ndarray" if type(made) is np.ndarray else "Array")
     """
     assert run(tmp_path, "print('numpy.random' in sys.modules)", "program.py") == "False\n"
     assert run(tmp_path, source, "program.py") == "Array\n"

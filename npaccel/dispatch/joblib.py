@@ -38,23 +38,25 @@ def _saves_plain(pickler: Any, wanted: Callable[[], bool]) -> None:
 
     @functools.wraps(save)
     def saving(self: Any, obj: Any, *rest: Any) -> Any:
-        if type(obj) is Array and wanted():
-            _native.reading(obj, "storing")
-            obj = _native.plain(obj)
-        return save(self, obj, *rest)
+        if type(obj) is not Array:
+            return save(self, obj, *rest)
+        if not wanted():  # as any object, since joblib would take it for an ndarray
+            return super(pickler, self).save(obj, *rest)
+        _native.reading(obj, "storing")
+        return save(self, _native.plain(obj), *rest)
 
     pickler.save = saving
 
 
 class Sent:
-    """A reducer of our arrays, by joblib's of ndarrays; sent to the workers, as that is."""
+    """A reducer of ndarrays and ours, by joblib's; sent to the workers, as that is."""
 
     def __init__(self, reduce_ndarray: Callable[[Any], Any]) -> None:
         self._reduce = reduce_ndarray
 
-    def __call__(self, array: Array) -> Any:
+    def __call__(self, array: np.ndarray[Any, Any]) -> Any:
         # Outside of blocks it is an Array there, too, whose memory is an ndarray in the pickle.
-        if not _native.in_block():
+        if type(array) is Array and not _native.in_block():
             return array.__reduce_ex__(HIGHEST_PROTOCOL)
         # joblib knows an array that it has sent before by the object, so it is given this one.
         return self._reduce(array)
@@ -70,7 +72,7 @@ def _sends(module: Any) -> None:
         both = make(*args, **kwargs)
         for reducers in both:
             if np.ndarray in reducers:
-                reducers[Array] = Sent(reducers[np.ndarray])
+                reducers[np.ndarray] = Sent(reducers[np.ndarray])  # Array's, too
         return both
 
     module.get_memmapping_reducers = get_memmapping_reducers
