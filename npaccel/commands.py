@@ -9,17 +9,30 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from rich.console import Console
 
 import npaccel
-from npaccel import __version__, demo
+from npaccel import __version__
 from npaccel.caches.store import Store
 from npaccel.errors import NpaccelError
-from npaccel.observe import profile, profile_page, profile_text, profile_trace
+from npaccel.later import later
 from npaccel.system import processors
+
+if TYPE_CHECKING:
+    from rich import console as consoles
+    from rich.console import Console
+
+    from npaccel import demo
+    from npaccel.observe import profile, profile_page, profile_text, profile_trace
+else:
+    consoles = later("rich.console")
+    demo = later("npaccel.demo")
+    profile = later("npaccel.observe.profile")
+    profile_page = later("npaccel.observe.profile_page")
+    profile_text = later("npaccel.observe.profile_text")
+    profile_trace = later("npaccel.observe.profile_trace")
 
 __all__ = ["main"]
 
@@ -31,7 +44,7 @@ def main(words: Sequence[str]) -> int:
     """Run a command line but for its first word, `npaccel`; return the exit status."""
     options = make_parser().parse_args(words)
     width = None if sys.stdout.isatty() else PIPED_WIDTH
-    console = Console(width=width, highlight=False)
+    console = consoles.Console(width=width, highlight=False)
     try:
         return int(options.command(options, console))
     except BrokenPipeError:
