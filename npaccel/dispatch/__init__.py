@@ -19,9 +19,9 @@ from npaccel.dispatch.ufunc import ufunc_hook
 from npaccel.later import later, when_imported
 
 if TYPE_CHECKING:
-    from npaccel.dispatch import joblib
+    from npaccel.dispatch import exact_classes
 else:
-    joblib = later("npaccel.dispatch.joblib")
+    exact_classes = later("npaccel.dispatch.exact_classes")
 
 __all__ = [
     "COMPOSITES",
@@ -45,8 +45,11 @@ HOOKS: dict[str, Callable[..., Any]] = {
     "getitem": getitem,
     "setitem": setitem,
 }
-# Its modules that look at arrays' classes.
-JOBLIB: Final = ("joblib.hashing", "joblib.numpy_pickle", "joblib.executor", "joblib.pool")
+# Modules that look at arrays' exact classes.
+EXACT: Final = (
+    *("joblib.hashing", "joblib.numpy_pickle", "joblib.executor", "joblib.pool"),
+    *("orjson", "ormsgpack"),
+)
 
 
 def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
@@ -56,5 +59,5 @@ def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
     """
     _native.install(Array, HOOKS | runtime, inside)
     system.at_fork(before=_native.evaluate)
-    for name in JOBLIB:
-        when_imported(name, lambda module: joblib.see(module))  # noqa: PLW0108 (it comes later)
+    for name in EXACT:
+        when_imported(name, lambda module: exact_classes.see(module))  # noqa: PLW0108 (it comes later)

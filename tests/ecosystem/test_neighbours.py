@@ -14,8 +14,8 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.dispatch import JOBLIB
-from npaccel.dispatch.joblib import WATCHED
+from npaccel.dispatch import EXACT
+from npaccel.dispatch.exact_classes import WATCHED
 
 N = 40_000
 PLAIN = np.linspace(0.0, 1.0, N)
@@ -105,7 +105,7 @@ def test_an_error_in_the_function_is_pandas_own_and_ends_the_block(frame: Any) -
 
 
 def test_all_that_is_waited_for_is_seen() -> None:
-    assert tuple(WATCHED) == JOBLIB
+    assert tuple(WATCHED) == EXACT
 
 
 def test_a_hash_does_not_depend_on_the_class() -> None:
@@ -146,6 +146,26 @@ def test_files_of_a_block_are_those_of_numpy(tmp_path: Path, compress: int) -> N
     back = joblib.load(tmp_path / "array")
     assert type(back) is npaccel.Array
     np.testing.assert_array_equal(np.asarray(back), PLAIN * 2)
+
+
+@pytest.mark.parametrize(("library", "name"), [("orjson", "dumps"), ("ormsgpack", "packb")])
+def test_writers_that_ask_for_the_class_itself_write_arrays(library: str, name: str) -> None:
+    module = pytest.importorskip(library)
+    write, numpys = getattr(module, name), module.OPT_SERIALIZE_NUMPY
+
+    def texts(x: Any) -> list[Any]:
+        given: list[tuple[Any, ...]] = [(str,), (lambda a: a.tolist(), numpys), (lambda a: [], 0)]
+        made = [write({"x": [x, 1.5]}, option=numpys), *(write(x, *rest) for rest in given)]
+        for wrong in ((object(),), ([x, object()],), (x[::2],), (x, None), ()):
+            with pytest.raises(TypeError) as caught:
+                write(*wrong, option=numpys) if len(wrong) < 2 else write(*wrong)
+            made.append(str(caught.value))
+        return made[:-1] if library == "orjson" else made[:-2]  # what Python says of our function
+
+    assert texts(npaccel.asarray(PLAIN) * 2) == texts(PLAIN * 2)
+    want = write(PLAIN[:5] * 2, option=numpys)
+    with npaccel.accelerate(min_size=0):
+        assert write(PLAIN[:5] * 2, option=numpys) == want
 
 
 SENT = """

@@ -1,10 +1,11 @@
-"""What joblib does with arrays by their exact class, it does with ours.
+"""What libraries do with arrays by their exact class, they do with ours.
 
-Its hashes (`joblib.hash`, `Memory`) name the class: values that were computed before are found
+joblib's hashes (`joblib.hash`, `Memory`) name the class: values that were computed before are found
 whether or not they were in a block. Its files keep ndarrays beside the pickle, to be mapped; and
-large ones go to worker processes as maps of a file, once for all tasks.
+large ones go to worker processes as maps of a file, once for all tasks. orjson and ormsgpack write
+what is exactly an ndarray.
 
-Loaded when a program imports joblib.
+Loaded when a program imports one of them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.array import Array
+from npaccel.dispatch.fallback import unseen
 
 __all__ = ["WATCHED", "Sent", "see"]
 
@@ -78,8 +80,44 @@ def _sends(module: Any) -> None:
     module.get_memmapping_reducers = get_memmapping_reducers
 
 
+def _writes(name: str) -> Callable[[ModuleType], None]:
+    """`module.name(value, default, option)`, which calls `default` for what it does not know."""
+
+    def look(module: ModuleType) -> None:
+        write = getattr(module, name, None)
+        if write is None:
+            return
+
+        @unseen
+        @functools.wraps(write)
+        def writing(value: Any, *rest: Any, **named: Any) -> Any:
+            given = bool(rest) or "default" in named
+            default = rest[0] if rest else named.pop("default", None)
+
+            def known(part: Any) -> Any:
+                if type(part) is Array:
+                    _native.reading(part, "storing")
+                    return _native.plain(part)
+                # Without a default it raises what it says of that.
+                return default(part) if given else write(part, **named)
+
+            if given:
+                return write(value, known, *rest[1:], **named)
+            try:
+                return write(value, **named)
+            except TypeError:
+                try:
+                    return write(value, known, **named)
+                except TypeError as error:
+                    raise error.__cause__ or error from None
+
+        setattr(module, name, writing)
+
+    return look
+
+
 def see(module: ModuleType) -> None:
-    """Look at a module of joblib's that was imported."""
+    """Look at a module that was imported."""
     WATCHED[module.__name__](module)
 
 
@@ -88,4 +126,6 @@ WATCHED: Final = {
     "joblib.numpy_pickle": _stores,
     "joblib.executor": _sends,
     "joblib.pool": _sends,
+    "orjson": _writes("dumps"),
+    "ormsgpack": _writes("packb"),
 }
