@@ -4,6 +4,7 @@
     python bench/functions.py --only nanmax,tril --clock processor
     python bench/functions.py --sizes 300000 --views
     python bench/functions.py --sizes 1000000 --groups types --only "all(,cumsum(,[u1]"
+    python bench/functions.py --sizes 200000 --groups views --only "['points'],sum("
 
 Each expression is called on plain arrays, by turns without and within a block, and its result is
 read; without a block in a context that has NumPy's memory. Times are what one waits, or with
@@ -11,7 +12,8 @@ read; without a block in a context that has NumPy's memory. Times are what one w
 time at its first call over that of the first one in the block, `early` its later time over that of
 the next three, before anything can be compiled, `steady` after a second of calls. What misses a
 target is shown: `first` from 0.8 on, `steady` from 0.97. Exit status 1: values differ. The group
-`types`, which is only run if it is named, has one expression for each dtype.
+`types` has one expression for each dtype, the group `views` for each layout (views by steps, of
+reversed, transposed and structured arrays, points, pixels ...); both are only run if named.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -260,13 +262,25 @@ T.astype("f8"); T.astype("f4"); T.astype("i8"); T.astype("i4"); T.astype("u1"); 
 """
 
 
-def typed(names: dict[str, Any]) -> list[str]:
-    """The expressions of the group `types` that NumPy computes."""
+# Of each layout: V, W are arrays, P picks along the first axis of one.
+VIEWED = """
+V + W; V * 2; V > W; np.sqrt(V); np.where(V > 3, V, W); np.clip(V, 2, 5); V.astype("f4"); V.copy()
+V.ravel(); V.T.reshape(-1) + 0; np.array(V); np.add(V, W, order="F"); np.concatenate((V, W))
+V.sum(); V.sum(0); V.sum(-1); V.max(); V.max(0); V.max(-1); np.any(V); np.all(V, 0); np.all(V, -1)
+V.prod(-1); V.mean(0); V.std(0); V.std(-1); V.argmax(0); V.argmax(-1); V - V.mean(0); V.sum((0, 1))
+V.cumsum(0); V.cumsum(-1); np.sort(V, 0); np.diff(V, axis=0); np.diff(V); V[P]; V.take(P, 0)
+V[1:] - V[:-1]; np.stack((V, W), -1); np.roll(V, 1, 0); np.roll(V, 1, -1); np.pad(V, 2)
+np.repeat(V, 2, 0); np.repeat(V, 2, -1); np.tile(V, 2); V @ W.T[:, :9]; np.einsum("ij,ij->i", V, W)
+"""
+
+
+def each_of(texts: str, letters: str, kinds: Iterable[str], names: dict[str, Any]) -> list[str]:
+    """The expressions, with the operands of each kind, that NumPy computes."""
     found = []
-    for each in "; ".join(TYPED.split("\n")).split("; "):
-        for dtype in TYPES if each else ():
-            text = re.sub(r"\b([TUS])\b(?!\.copy|\()", rf"\1['{dtype}']", each)
-            with contextlib.suppress(TypeError):
+    for each in "; ".join(texts.split("\n")).split("; "):
+        for kind in kinds if each else ():
+            text = re.sub(rf"(?<!\.)\b([{letters}])\b", rf"\1['{kind}']", each)
+            with contextlib.suppress(TypeError, ValueError):
                 contextvars.Context().run(compiled(text, names))
                 found.append(text)
     return found
@@ -274,7 +288,8 @@ def typed(names: dict[str, Any]) -> list[str]:
 
 def expressions(groups: list[str], parts: list[str], names: dict[str, Any]) -> list[str]:
     """Each on its own: those of these groups, or of all, that have one of the parts."""
-    found = typed(names) if "types" in groups else []
+    found = each_of(TYPED, "TUS", TYPES, names) if "types" in groups else []
+    found += each_of(VIEWED, "VWP", names["V"], names) if "views" in groups else []
     for name, text in EXPRESSIONS.items():
         for line in text.strip().splitlines() if name in (groups or EXPRESSIONS) else ():
             found += [line] if line.startswith("w =") else line.split("; ")
@@ -288,6 +303,46 @@ def typed_operands(n: int) -> dict[str, Any]:
     for t in ("c8", "c16"):
         made[0][t] += 1j
     return {"T": made[0], "U": made[1], "S": {t: made[0][t][: e * e].reshape(e, e) for t in TYPES}}
+
+
+def laid_out(x: Any) -> dict[str, Any]:
+    """The numbers of a vector, or as many as fit, in each layout."""
+    n, e = len(x), int(len(x) ** 0.5)
+    edge = round(n ** (1 / 3))
+    square, cube = x[: e * e].reshape(e, e), x[: edge**3].reshape(edge, edge, edge)
+    pixels, points = x[: e * (e // 3) * 3].reshape(e, e // 3, 3), x[: n // 3 * 3].reshape(-1, 3)
+    records = np.zeros(n, [("flag", "u1"), ("value", x.dtype)])
+    records["value"] = x
+    return {
+        "every second": np.repeat(x, 2)[::2],
+        "reversed": x[::-1],
+        "column": np.repeat(x, 3).reshape(n, 3)[:, 1],
+        "from the second on": np.append(0, x)[1:],
+        "field": records["value"],
+        "swapped": x.astype(x.dtype.newbyteorder()),
+        "F": square.T,
+        "inner": viewed(square),
+        "every second column": np.repeat(square, 2, 1)[:, ::2],
+        "both reversed": square[::-1, ::-1],
+        "one row": np.broadcast_to(square[0], square.shape),
+        "one column": np.broadcast_to(square[:, :1], square.shape),
+        "pairs": x[: n // 2 * 2].reshape(-1, 2),
+        "points": points,
+        "coordinates": points.T,
+        "points in F": points.reshape(3, -1).T,
+        "pixels": pixels,
+        "planes": pixels.transpose(2, 0, 1),
+        "axes 1, 2, 0": cube.transpose(1, 2, 0),
+        "windows": np.lib.stride_tricks.sliding_window_view(x[: n // 8], 8),
+    }
+
+
+def viewed_operands(n: int) -> dict[str, Any]:
+    """Two arrays of each layout by its name, and indices."""
+    rng = np.random.default_rng(2)
+    made = [laid_out(rng.random(n) * 10 + 0.5) for _ in range(2)]
+    picks = {name: rng.integers(0, len(view), len(view)) for name, view in made[0].items()}
+    return {"V": made[0], "W": made[1], "P": picks}
 
 
 def operands(n: int) -> dict[str, Any]:
@@ -387,12 +442,17 @@ def alone(call: Callable[[], Any], times: int, clock: Callable[[], float]) -> fl
     return contextvars.Context().run(batch, call, times, clock)
 
 
+def steps(a: Any) -> list[int]:
+    """How an array lies in memory."""
+    return [step for step, n in zip(a.strides, a.shape, strict=True) if n > 1 and a.size]
+
+
 def same(expected: Any, found: Any) -> bool:
     """Equal, but for roundings of sums and functions."""
     if isinstance(expected, tuple | list):
         return len(expected) == len(found) and all(map(same, expected, found))
     a, b = np.asarray(expected), np.asarray(found)
-    if a.dtype != b.dtype or a.shape != b.shape:
+    if a.dtype != b.dtype or a.shape != b.shape or steps(a) != steps(b):
         return False
     if a.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))
@@ -460,7 +520,7 @@ def told(row: dict[str, Any]) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="functions in an accelerate() block")
     parser.add_argument("--sizes", default="10000,1000000,10000000")
-    parser.add_argument("--groups", default="", help=", ".join([*EXPRESSIONS, "types"]))
+    parser.add_argument("--groups", default="", help=", ".join([*EXPRESSIONS, "types", "views"]))
     parser.add_argument("--only", default="", help="parts of expressions")
     parser.add_argument("--all", action="store_true", help="show the others, too")
     parser.add_argument("--views", action="store_true", help="of columns, and inner parts")
@@ -475,6 +535,7 @@ def main() -> int:
     groups, rows = list(filter(None, options.groups.split(","))), []
     for n in map(int, options.sizes.split(",")):
         names = operands(n) | (typed_operands(n) if "types" in groups else {})
+        names |= viewed_operands(n) if "views" in groups else {}
         chosen = expressions(groups, options.only.split(","), names)
         if options.views:
             names = {name: viewed(x) for name, x in names.items()}

@@ -29,11 +29,10 @@ WHOLE = slice(None)
 # Note [Worthwhile]
 # NumPy picks elements as fast as one core reads memory, and needs no look through the indices
 # before. Where nothing is pending, a gather wins by its threads, and by what it is fused with; both
-# need more elements than a map does to make up for what recording costs. Whole rows are copied by
-# NumPy at the speed of the caches.
+# need more elements than a map does to make up for what recording costs. Rows, be they points of
+# two coordinates, are copied by NumPy as a whole for each index.
 TIMES = 4  # of config.threshold, in bytes of the result
 ROWS_TIMES = 16
-ROW_BYTES = 128
 INDEX = np.dtype(np.intp)
 
 
@@ -140,9 +139,7 @@ class _Gather(NamedTuple):
     def picks_rows(self) -> bool:
         """Whether what an index picks lies side by side in memory."""
         after = self.shape[self.first + self.rank :]
-        if not after or self.base.strides[-1] != self.source.itemsize:
-            return False
-        return after[-1] * self.source.itemsize >= ROW_BYTES
+        return bool(after) and after[-1] > 1 and self.base.strides[-1] == self.source.itemsize
 
     def record(self, index: Array, extent: int, step: int, order: Sequence[int]) -> Any:
         """Pick by `index`, which spans the result's axes from `first` on.

@@ -48,6 +48,16 @@ def _sorted(axes: list[int], strides: Sequence[int]) -> list[int]:
     return axes
 
 
+def _side_by_side(band: list[int], shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Results that follow each other in steps of the last axis: colours are as good as columns."""
+    n = 1
+    for axis in reversed(band):
+        if strides[axis] != strides[band[-1]] * n:
+            break
+        n *= shape[axis]
+    return n
+
+
 def fold_order(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -> FoldOrder:
     """The order for an operand of this shape, without axes of 1, and strides in elements."""
     band = _sorted([axis for axis in range(len(shape)) if axis not in axes], strides)
@@ -63,10 +73,10 @@ def fold_order(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]
         first -= 1
     banded = False
     if band and inner:
-        last = band[-1]
+        side = _side_by_side(band, shape, strides)
         lanes = min(BAND_LANES, math.prod(shape[axis] for axis in band))
-        along = shape[last] >= BAND_LANES and strides[last] == 1 and strides[inner[-1]] != 1
+        along = side >= BAND_LANES and strides[band[-1]] == 1 and strides[inner[-1]] != 1
         banded = along or math.prod(shape[axis] for axis in inner) <= lanes
-        if banded and shape[last] < 2 * BAND_LANES:
+        if banded and side < 2 * BAND_LANES:
             band.append(band.pop(band.index(max(band, key=lambda axis: shape[axis]))))
     return FoldOrder(tuple(band), tuple(inner[:first]), tuple(inner[first:]), banded)

@@ -125,9 +125,8 @@ def lay_out(
     strides = tuple(tuple(view[run[-1]] for run in runs) for view in ordered)
     made_of = tuple(tuple(places[place] for place in run) for run in runs)
     if not axes:
-        short = SHORT if narrow else SHORT_WIDE
-        across = len(shape) > 1 and shape[-1] < short and shape[-2] >= LONG
-        return Layout(len(runs) - 1, shape, strides, across, made_of)
+        made = Layout(len(runs) - 1, shape, strides, False, made_of)
+        return _by_rows(made, SHORT if narrow else SHORT_WIDE, not cut)
     band_rank = sum(run[0] < len(band) for run in runs)
     along = _lanes_on_band(shape, [strides[index] for index in heard], band_rank)
     if order is None:
@@ -195,6 +194,14 @@ def _longest_band_axis_last(layout: Layout) -> Layout:
         strides=tuple(moved(view) for view in layout.strides),
         runs=moved(layout.runs),
     )
+
+
+def _by_rows(layout: Layout, short: int, may_move: bool) -> Layout:
+    """A map, with a row per lane where these are shorter than that, and many."""
+    if len(layout.extents) == 1 or layout.extents[-1] >= short:
+        return layout
+    moved = _longest_band_axis_last(layout) if may_move else layout
+    return replace(moved, vector_band=moved.extents[-2] >= LONG)
 
 
 def _lanes_on_band(

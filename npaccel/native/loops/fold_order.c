@@ -46,6 +46,17 @@ static void longest_last(npa_order *o, const int64_t *shape)
     o->band[o->nband - 1] = axis;
 }
 
+/* Results that follow each other in steps of the last axis: colours are as good as columns. */
+static int64_t side_by_side(const npa_order *o, const int64_t *shape, const int64_t *strides)
+{
+    int i = o->nband - 1;
+    int64_t n = shape[o->band[i]];
+    for (; i > 0 && strides[o->band[i - 1]] == strides[o->band[i]] * shape[o->band[i]]; i--) {
+        n *= shape[o->band[i - 1]];
+    }
+    return n;
+}
+
 void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint32_t axes, int size,
                     npa_order *o)
 {
@@ -74,11 +85,11 @@ void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint
     }
     if (o->nband > 0 && o->ninner > 0) {
         int last = o->band[o->nband - 1];
-        int64_t inner = product(o->inner, o->ninner, shape);
-        bool along = shape[last] >= NPA_FOLD_BAND && strides[last] == size &&
+        int64_t inner = product(o->inner, o->ninner, shape), side = side_by_side(o, shape, strides);
+        bool along = side >= NPA_FOLD_BAND && strides[last] == size &&
                      strides[o->inner[o->ninner - 1]] != size;
         o->banded = along || (inner <= NPA_FOLD_BAND && inner <= product(o->band, o->nband, shape));
-        if (o->banded && shape[last] < 2 * NPA_FOLD_BAND) {
+        if (o->banded && side < 2 * NPA_FOLD_BAND) {
             longest_last(o, shape);
         }
     }

@@ -77,6 +77,9 @@ static int asked_type(PyObject *dtype)
     if (dtype == NULL || dtype == Py_None) {
         return 0;
     }
+    if (dtype == (PyObject *)&PyBool_Type) { /* as np.any and np.all ask */
+        return NPY_BOOL + 1;
+    }
     if (!PyArray_DescrCheck(dtype)) {
         return -1;
     }

@@ -96,15 +96,16 @@ static PyObject *given(PyObject *const *args, Py_ssize_t n, PyObject *names, Py_
 static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject *keepdims)
 {
     enum { LONG = 32, VERY_LONG = 256 };
-    int last = PyArray_NDIM(a) - 1;
-    if (!PyArray_IS_C_CONTIGUOUS(a) || PyArray_DIM(a, last) < LONG ||
-        !(keepdims == NULL || keepdims == Py_False)) {
+    int last = PyArray_IS_C_CONTIGUOUS(a) ? PyArray_NDIM(a) - 1 : 0; /* in memory */
+    if (!(PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a)) ||
+        PyArray_DIM(a, last) < LONG || !(keepdims == NULL || keepdims == Py_False)) {
         return 0;
     }
     int overflow;
     long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow)
                                                      : 0;
-    if ((k == -1 || k == last) && most > 4 * MiB) {
+    k += k < 0 ? PyArray_NDIM(a) : 0;
+    if (k == last && most > 4 * MiB) {
         return most;
     }
     size_t along = PyArray_DIM(a, last) >= VERY_LONG && PyArray_ITEMSIZE(a) >= 8 ? 4 * MiB : MiB;

@@ -138,23 +138,13 @@ static double picked_bytes(PyArrayObject *a, PyObject *key)
     return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
 }
 
-/* Whether indices along the first axis pick rows that lie side by side, or whose lines do, which
- * are copied at the speed of caches. */
+/* Whether indices along the first axis pick rows whose elements lie side by side, which are copied
+ * as a whole (as in dispatch/gather.py). */
 static bool picks_rows(PyArrayObject *a, PyObject *key)
 {
-    enum { ROW_BYTES = 128 }; /* as in dispatch/gather.py */
     int last = PyArray_NDIM(a) - 1;
-    npy_intp item = PyArray_ITEMSIZE(a), bytes = 0;
-    if (last < 1 || PyArray_SIZE(a) == 0 || !PyArray_Check(key) ||
-        !PyArray_ISINTEGER((PyArrayObject *)key)) {
-        return false;
-    }
-    if (PyArray_IS_C_CONTIGUOUS(a)) {
-        bytes = PyArray_NBYTES(a) / PyArray_DIM(a, 0);
-    } else if (PyArray_STRIDE(a, last) == item) {
-        bytes = PyArray_DIM(a, last) * item;
-    }
-    return bytes >= ROW_BYTES;
+    return last > 0 && PyArray_DIM(a, last) > 1 && PyArray_STRIDE(a, last) == PyArray_ITEMSIZE(a) &&
+           PyArray_Check(key) && PyArray_ISINTEGER((PyArrayObject *)key);
 }
 
 /* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`, which
@@ -188,7 +178,7 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
         !(PyArray_Check(args[0]) || PyList_CheckExact(args[0]))) {
         return false;
     }
-    int axes = 1;
+    int axes = 1, times = NPA_FEW_READ;
     double bytes = (double)PyArray_ITEMSIZE(a);
     bytes *= (double)(PyList_CheckExact(args[0]) ? listed(args[0])
                                                  : named((PyArrayObject *)args[0], &axes));
@@ -200,10 +190,11 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
             return false;
         }
         bytes *= (double)PyArray_SIZE(a) / (double)PyArray_DIM(a, k);
+        times = k == 0 && picks_rows(a, args[0]) ? NPA_FEW_ROWS : times;
     } else if (!PyArray_IS_C_CONTIGUOUS(a)) {
         return false;
     }
-    return bytes >= 0 && bytes < NPA_FEW_READ * (double)npa_ours_here();
+    return bytes >= 0 && bytes < (double)times * (double)npa_ours_here();
 }
 
 /* Whether a trial leaves `a[key]`, which would be recorded, to NumPy. */

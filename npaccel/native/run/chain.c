@@ -121,8 +121,9 @@ static bool make_kernel(npa_chain_kernel *k, const step *s, const npa_queue *q,
         u->buffer = p->a, u->base = npa_patch_offset(p, q), u->strides = s->words + p->word + 1;
         u->written = s->uses[i] & 1;
         reach(k, u, s->uses[i] >> 1);
-        if (u->ordered && u->end - u->first > size && u->end - u->first > 0) {
-            size = u->end - u->first, k->main_use = i;
+        int64_t moves = u->end - u->first - (u->high - u->low); /* from the first index on */
+        if (u->ordered && moves > size) {
+            size = moves, k->main_use = i;
         }
     }
     return true;

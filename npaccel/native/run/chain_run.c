@@ -61,14 +61,16 @@ static void move_window(npa_chain *c, int64_t *words, int b, int64_t *moved, int
     *moved = to;
 }
 
-/* The window slides back over what is not used any more, down to `fixed`. */
+/* The window slides back over what is not used any more, down to `fixed`: once that is as long as
+ * what is still used, which has to move. */
 static void slide(npa_chain *c, int64_t *words, int64_t *moved, int b, const int64_t *done,
                   const int64_t *until, int64_t fixed)
 {
     int64_t low, end;
     still_used(c, b, done, until, &low, &end);
-    if (low < INT64_MAX && low - fixed >= moved[b] + LINE) {
-        move_window(c, words, b, &moved[b], (low - fixed) / LINE * LINE, low, end);
+    int64_t to = low < INT64_MAX ? (low - fixed) / LINE * LINE : 0;
+    if (to > moved[b] && to - moved[b] >= end - low) {
+        move_window(c, words, b, &moved[b], to, low, end);
     }
 }
 

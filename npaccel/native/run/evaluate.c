@@ -6,6 +6,7 @@
  * flight has its own, and gives the lock back while a loop runs. */
 #include "run/fold.h"
 #include "run/run.h"
+#include "run/space.h"
 
 #include <fenv.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static void store_block(char *to, int64_t stride, int to_type, const char *from,
 
 /* -------------------------------------------------------------------------------- one line */
 
-typedef struct {
+struct npa_job {
     npa_request *r;
     npa_rule *rule;
     int nargs;                /* operands without the mask */
@@ -51,7 +52,8 @@ typedef struct {
     bool single[NPA_MAX_ARGS]; /* one element for all: cast once, and a loop sees that it is one */
     int type[NPA_MAX_ARGS];
     bool fold;                /* REDUCE: args are (out, in, out) */
-} job;
+};
+typedef struct npa_job job;
 
 static void call_loop(const job *j, char **p, int64_t n, const npy_intp *s)
 {
@@ -129,125 +131,14 @@ static void run_masked(const job *j, char **p, const int64_t *strides, int64_t n
     }
 }
 
-/* ------------------------------------------------------------------------------- the space */
-
-typedef struct {
-    int ndim, n;
-    int64_t shape[NPA_MAX_DIMS];
-    char *p[NPA_MAX_ARGS + 1];
-    int64_t strides[NPA_MAX_DIMS][NPA_MAX_ARGS + 1];
-} space;
-
-static int lay_out(npa_queue *q, npa_request *r, space *s)
-{
-    s->ndim = r->ndim;
-    s->n = npa_operand_count(r);
-    for (int k = 0; k < s->n; k++) {
-        npa_operand *o = npa_operand_at(r, k);
-        if (o->buffer < 0) {
-            s->p[k] = (char *)o->at;
-        } else {
-            char *base = npa_buffer_address(q->buffers[o->buffer]);
-            if (base == NULL) {
-                return -1;
-            }
-            s->p[k] = base + o->offset;
-        }
-        for (int i = 0; i < r->ndim; i++) {
-            s->strides[i][k] = o->buffer < 0 ? 0 : o->at[i];
-        }
-    }
-    memcpy(s->shape, r->shape, sizeof(int64_t) * r->ndim);
-    npa_compute_begin();
-    return 0;
-}
-
-static void swap_axes(space *s, int a, int b)
-{
-    int64_t shape = s->shape[a], row[NPA_MAX_ARGS + 1];
-    s->shape[a] = s->shape[b], s->shape[b] = shape;
-    memcpy(row, s->strides[a], sizeof row);
-    memcpy(s->strides[a], s->strides[b], sizeof row);
-    memcpy(s->strides[b], row, sizeof row);
-}
-
-/* Axes by falling stride of operand `lead`, unit ones dropped, neighbours merged where every
- * operand allows it. Inside a line order does not matter to a map. */
-static void simplify(space *s, int lead)
-{
-    int m = 0;
-    for (int i = 0; i < s->ndim; i++) {
-        if (s->shape[i] != 1) {
-            if (i != m) {
-                swap_axes(s, i, m);
-            }
-            m++;
-        }
-    }
-    for (int i = 1; i < m; i++) {
-        for (int j = i; j > 0 && llabs(s->strides[j - 1][lead]) < llabs(s->strides[j][lead]); j--) {
-            swap_axes(s, j, j - 1);
-        }
-    }
-    int out = 0;
-    for (int i = 1; i < m; i++) {
-        bool merge = true;
-        for (int k = 0; k < s->n; k++) {
-            merge &= s->strides[out][k] == s->strides[i][k] * s->shape[i];
-        }
-        if (merge) {
-            s->shape[out] *= s->shape[i];
-            memcpy(s->strides[out], s->strides[i], sizeof s->strides[i]);
-        } else if (++out != i) {
-            s->shape[out] = s->shape[i];
-            memcpy(s->strides[out], s->strides[i], sizeof s->strides[i]);
-        }
-    }
-    if (m == 0) {
-        s->shape[0] = 1;
-        memset(s->strides[0], 0, sizeof s->strides[0]);
-    }
-    s->ndim = m == 0 ? 1 : out + 1;
-}
-
-typedef void line_function(const job *j, char **p, const int64_t *strides, int64_t n);
-
-/* Call line() for every line along the last axis of the space. */
-static void each_line(const job *j, const space *s, line_function *line)
-{
-    int64_t index[NPA_MAX_DIMS] = {0};
-    char *p[NPA_MAX_ARGS + 1];
-    memcpy(p, s->p, sizeof p);
-    int last = s->ndim - 1;
-    for (;;) {
-        line(j, p, s->strides[last], s->shape[last]);
-        int i = last - 1;
-        for (; i >= 0; i--) {
-            for (int k = 0; k < s->n; k++) {
-                p[k] += s->strides[i][k];
-            }
-            if (++index[i] < s->shape[i]) {
-                break;
-            }
-            for (int k = 0; k < s->n; k++) {
-                p[k] -= s->strides[i][k] * s->shape[i];
-            }
-            index[i] = 0;
-        }
-        if (i < 0) {
-            return;
-        }
-    }
-}
-
 static int run_map(npa_queue *q, npa_request *r, job *j)
 {
-    space s;
-    if (lay_out(q, r, &s) < 0) {
+    npa_space s;
+    if (npa_space_of(q, r, &s) < 0) {
         return -1;
     }
-    simplify(&s, r->nin);
-    each_line(j, &s, r->mask ? run_masked : run_line);
+    npa_space_simplify(&s, r->nin);
+    npa_each_line(j, &s, r->mask ? run_masked : run_line);
     return 0;
 }
 
@@ -282,9 +173,9 @@ void npa_identity_bytes(const npa_rule *rule, char *out)
 
 static int run_reduce(npa_queue *q, npa_request *r, job *j)
 {
-    space s, start;
+    npa_space s, start;
     char scalar[16] __attribute__((aligned(16)));
-    if (lay_out(q, r, &s) < 0) {
+    if (npa_space_of(q, r, &s) < 0) {
         return -1;
     }
     if (r->initial) { /* operands were in, initial, out[, mask] */
@@ -308,23 +199,23 @@ static int run_reduce(npa_queue *q, npa_request *r, job *j)
         for (int i = 0; i < start.ndim; i++) {
             start.strides[i][0] = 0;
         }
-        simplify(&start, 1);
-        each_line(j, &start, fill_line);
+        npa_space_simplify(&start, 1);
+        npa_each_line(j, &start, fill_line);
     } else {
-        simplify(&start, 1);
-        each_line(j, &start, first_line);
+        npa_space_simplify(&start, 1);
+        npa_each_line(j, &start, first_line);
     }
-    simplify(&s, 0);
-    each_line(j, &s, r->mask ? run_masked : run_line);
+    npa_space_simplify(&s, 0);
+    npa_each_folded_line(j, &s, r->mask ? run_masked : run_line, 1);
     return 0;
 }
 
 /* Bring the reduced (scanned) axes to the end, in order; returns how many elements they span. */
-static int64_t inner_last(space *s, uint32_t axes, int *inner)
+static int64_t inner_last(npa_space *s, uint32_t axes, int *inner)
 {
     int64_t count = 1;
     int kept = 0;
-    space old = *s;
+    npa_space old = *s;
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < old.ndim; i++) {
             if ((int)(axes >> i & 1) == pass) {
@@ -341,7 +232,7 @@ static int64_t inner_last(space *s, uint32_t axes, int *inner)
 }
 
 /* Every element of axes [inner, ndim) in row-major order, contiguous at `to`. */
-static void pack(const space *s, int inner, const char *from, char *to, int size)
+static void pack(const npa_space *s, int inner, const char *from, char *to, int size)
 {
     int64_t index[NPA_MAX_DIMS] = {0};
     int last = s->ndim - 1;
@@ -376,7 +267,7 @@ static void scan(const npa_rule *rule, char *out, npy_intp out_step, char *in, n
 }
 
 /* Whether the elements of axes [inner, ndim) follow each other as `pack` puts them. */
-static bool is_packed(const space *s, int inner, const char *from, int size)
+static bool is_packed(const npa_space *s, int inner, const char *from, int size)
 {
     int64_t step = size;
     for (int i = s->ndim - 1; i >= inner; i--) {
@@ -397,7 +288,7 @@ typedef struct {
 } inner_run;
 
 /* Where the greatest or least element is. */
-static void find_arg(const job *j, const space *s, const inner_run *u)
+static void find_arg(const job *j, const npa_space *s, const inner_run *u)
 {
     int size = npa_item_sizes[j->type[0]];
     const char *from = u->in;
@@ -437,13 +328,13 @@ static void scan_cast(const job *j, const char *in, npy_intp in_step, char *out,
 }
 
 /* Sums of narrow integers along one axis, from there to where they belong. NULL: it is no such. */
-static const npa_wide_sum *wide_scan(const job *j, const space *s, int inner)
+static const npa_wide_sum *wide_scan(const job *j, const npa_space *s, int inner)
 {
     bool sums = j->rule->counts && inner == s->ndim - 1 && j->type[1] == j->rule->loop_type[0];
     return sums ? npa_find_wide_sum(j->type[0]) : NULL;
 }
 
-static void scan_wide(const npa_wide_sum *sum, const space *s, const inner_run *u)
+static void scan_wide(const npa_wide_sum *sum, const npa_space *s, const inner_run *u)
 {
     const int64_t *step = s->strides[s->ndim - 1];
     const npy_intp count = u->n - 1, one = 1, none[3] = {0};
@@ -456,7 +347,7 @@ static void scan_wide(const npa_wide_sum *sum, const space *s, const inner_run *
 }
 
 /* Along one axis where it lies; what has memory is packed there first, and is one axis then. */
-static void run_scan(const job *j, const space *s, const inner_run *u, const npa_wide_sum *wide)
+static void run_scan(const job *j, const npa_space *s, const inner_run *u, const npa_wide_sum *wide)
 {
     const int64_t *step = s->strides[s->ndim - 1];
     int size = npa_item_sizes[j->type[0]];
@@ -477,9 +368,9 @@ static void run_scan(const job *j, const space *s, const inner_run *u, const npa
 /* ARG and SCAN: each run along the inner axes, packed first where it must be. */
 static int run_packed(npa_queue *q, npa_request *r, job *j)
 {
-    space s;
+    npa_space s;
     inner_run u = {.inner = 0};
-    if (lay_out(q, r, &s) < 0) {
+    if (npa_space_of(q, r, &s) < 0) {
         return -1;
     }
     int64_t outer = 1, index[NPA_MAX_DIMS] = {0};
@@ -518,8 +409,8 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
 
 static int run_iota(npa_queue *q, npa_request *r, job *j)
 {
-    space s;
-    if (lay_out(q, r, &s) < 0) {
+    npa_space s;
+    if (npa_space_of(q, r, &s) < 0) {
         return -1;
     }
     npa_fill_range(j->rule->loop_type[2], s.p[0], s.p[1], 0, s.p[2], s.strides[0][2], r->shape[0]);
@@ -544,12 +435,12 @@ static void gather_line(const job *j, char **p, const int64_t *strides, int64_t 
 
 static int run_gather(npa_queue *q, npa_request *r, job *j)
 {
-    space s;
-    if (lay_out(q, r, &s) < 0) {
+    npa_space s;
+    if (npa_space_of(q, r, &s) < 0) {
         return -1;
     }
-    simplify(&s, r->nin);
-    each_line(j, &s, gather_line);
+    npa_space_simplify(&s, r->nin);
+    npa_each_line(j, &s, gather_line);
     return 0;
 }
 

@@ -352,13 +352,6 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
 
 /* ---------------------------------------------------------------------------------------- tasks */
 
-static int kinds_raised(void)
-{
-    int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
-    return (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) |
-           (flags & FE_INVALID ? 8 : 0);
-}
-
 static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static void run_task(void *context, int64_t task, int worker)
@@ -395,7 +388,7 @@ static void run_task(void *context, int64_t task, int worker)
             fold_point(f, i, NULL);
         }
     }
-    atomic_fetch_or(&f->raised, kinds_raised());
+    atomic_fetch_or(&f->raised, npa_raised());
 }
 
 /* How the work is cut; 0, or -1: out of memory. Never decides bits. */
@@ -436,7 +429,7 @@ static int run(fold *f)
         for (int64_t i = 0; i < f->points; i++) {
             fold_point(f, i, f->partials);
         }
-        atomic_fetch_or(&f->raised, kinds_raised());
+        atomic_fetch_or(&f->raised, npa_raised());
         free(f->partials);
         f->partials = NULL;
     }
@@ -504,12 +497,22 @@ static int run_parts(fold *f)
     return kinds;
 }
 
-const arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
+/* Results' axes that are walked as one are one: neighbours are folded together. */
+static void join_band(fold *f)
 {
-    bool wide = rule->loop_type[0] == NPY_DOUBLE || rule->loop_type[0] == NPY_CDOUBLE;
-    const arithmetic *a = &npa_arithmetics[wide];
-    *type = a->type;
-    return a;
+    npa_order *o = &f->order;
+    const int64_t *steps[] = {f->in_step, f->out_step, f->mask_step};
+    for (int i = o->nband - 1; i > 0; i--) {
+        int axis = o->band[i], before = o->band[i - 1];
+        bool joins = true;
+        for (int k = 0; k < 3; k++) {
+            joins &= steps[k][before] == steps[k][axis] * f->shape[axis];
+        }
+        if (joins) {
+            f->shape[axis] *= f->shape[before];
+            memmove(o->band + i - 1, o->band + i, sizeof *o->band * (size_t)(o->nband-- - i));
+        }
+    }
 }
 
 static void prepare(fold *f, const npa_folding *of)
@@ -533,6 +536,7 @@ static void prepare(fold *f, const npa_folding *of)
     }
     const npa_order *o = &f->order;
     npa_fold_order(of->ndim, f->shape, f->in_step, of->axes, npa_item_sizes[f->type], &f->order);
+    join_band(f);
     for (int i = 0; i < o->first; i++) {
         f->rows *= f->shape[o->inner[i]];
     }
@@ -572,7 +576,7 @@ int npa_fold_combine(const npa_folding *of, const char *parts)
     for (int64_t i = 0; i < f.points; i++) {
         fold_point(&f, i, parts);
     }
-    return kinds_raised();
+    return npa_raised();
 }
 
 int npa_fold(const npa_folding *of)

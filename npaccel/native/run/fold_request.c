@@ -2,6 +2,14 @@
 #include "run/run.h"
 #include "run/fold.h"
 
+const npa_arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
+{
+    bool wide = rule->loop_type[0] == NPY_DOUBLE || rule->loop_type[0] == NPY_CDOUBLE;
+    const npa_arithmetic *a = &npa_arithmetics[wide];
+    *type = a->type;
+    return a;
+}
+
 bool npa_folds_in_order(const npa_request *r)
 {
     return r->rule->ordered && !(r->errstate & NPA_NUMPYS);
