@@ -25,6 +25,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "minima of rows": lambda x: np.min(x, -1),
     "argmin": lambda x: x.argmin(),
     "argmin of rows": lambda x: np.argmin(x, axis=1),
+    "maxima of what is transposed": lambda x: x.T.max(0),
+    "argmax of what is transposed": lambda x: x.T.argmax(axis=0),
     "argmax": lambda x: np.argmax(x, keepdims=True),
     "var": lambda x: x.var(),
     "cov": np.cov,

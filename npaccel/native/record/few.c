@@ -98,6 +98,29 @@ static Py_ssize_t named(PyArrayObject *indices, int *axes)
     return PyArray_CountNonzero(indices);
 }
 
+/* Along n axes from one on. */
+static double elements(PyArrayObject *a, int axis, int n)
+{
+    double count = 1;
+    for (int i = axis; i < axis + n; i++) {
+        count *= (double)PyArray_DIM(a, i);
+    }
+    return count;
+}
+
+/* The axes that an ellipsis stands for. */
+static int axes_left_over(PyArrayObject *a, PyObject *key)
+{
+    int left = PyArray_NDIM(a);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        bool mask = PyArray_Check(part) && PyArray_ISBOOL((PyArrayObject *)part);
+        bool none = part == Py_None || part == Py_Ellipsis;
+        left -= none ? 0 : mask ? PyArray_NDIM((PyArrayObject *)part) : 1;
+    }
+    return left;
+}
+
 /* The most bytes that a key with known integers and masks can pick; -1: other parts in it. */
 static double picked_bytes(PyArrayObject *a, PyObject *key)
 {
@@ -110,11 +133,13 @@ static double picked_bytes(PyArrayObject *a, PyObject *key)
         if (part == Py_None) {
             continue;
         }
-        if (axis >= PyArray_NDIM(a)) {
+        int whole = PySlice_Check(part) ? 1
+                    : part == Py_Ellipsis && tuple ? axes_left_over(a, key) : -1;
+        if (axis + (whole < 0 ? 1 : whole) > PyArray_NDIM(a)) {
             return -1;
         }
-        if (PySlice_Check(part)) {
-            bytes *= (double)PyArray_DIM(a, axis++);
+        if (whole >= 0) {
+            bytes *= elements(a, axis, whole), axis += whole;
         } else if (PyArray_Check(part) || PyList_CheckExact(part)) {
             int axes = 1;
             bool line = PyList_CheckExact(part);
@@ -132,9 +157,7 @@ static double picked_bytes(PyArrayObject *a, PyObject *key)
             return -1;
         }
     }
-    for (; axis < PyArray_NDIM(a); axis++) {
-        bytes *= (double)PyArray_DIM(a, axis);
-    }
+    bytes *= elements(a, axis, PyArray_NDIM(a) - axis);
     return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
 }
 

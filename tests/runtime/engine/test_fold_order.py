@@ -211,3 +211,13 @@ def test_products_are_numpys(dtype: str) -> None:
                     found = np.nanprod(shaped, axis=axes), np.multiply.reduce(shaped, axis=axes)
                 _same(found[0], np.nanprod(shaped, axis=axes))
                 _same(found[1], np.multiply.reduce(shaped, axis=axes))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_colours_are_columns(order: tuple[int, ...]) -> None:
+    """Results side by side have a lane each, also where the last axis is short."""
+    pixels = np.random.default_rng(5).random((300, 40, 3))
+    expected = na.evaluate(na.asarray(pixels.reshape(300, 120)).sum(0)).reshape(40, 3)
+    found = np.asarray(na.asarray(pixels.transpose(order)).sum(order.index(0)))
+    kept = [axis for axis in order if axis != 0]
+    assert found.tobytes() == np.asarray(expected).transpose(np.subtract(kept, 1)).tobytes()
