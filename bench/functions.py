@@ -280,7 +280,7 @@ def each_of(texts: str, letters: str, kinds: Iterable[str], names: dict[str, Any
     for each in "; ".join(texts.split("\n")).split("; "):
         for kind in kinds if each else ():
             text = re.sub(rf"(?<!\.)\b([{letters}])\b", rf"\1['{kind}']", each)
-            with contextlib.suppress(TypeError, ValueError):
+            with contextlib.suppress(TypeError, ValueError, IndexError):
                 contextvars.Context().run(compiled(text, names))
                 found.append(text)
     return found

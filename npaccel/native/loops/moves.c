@@ -58,16 +58,32 @@ void npa_move(char *to, int64_t to_step, const char *from, int64_t step, int64_t
     }
 }
 
-/* Every other element, which vectors pick. */
-#define OTHERS_OF(T)                                                                       \
-    NPA_EACH_PROCESSOR static void others_##T(char *to, const char *from, int64_t n)       \
+/* Every other element, or the same ones from the last to the first, which vectors pick. */
+#define PICK_OF(NAME, T, STEP)                                                             \
+    NPA_EACH_PROCESSOR static void NAME##_##T(char *to, const char *from, int64_t n)       \
     {                                                                                      \
+        enum { SIZE = sizeof(T) };                                                         \
         for (int64_t i = 0; i < n; i++) {                                                  \
-            memcpy(to + i * (int64_t)sizeof(T), from + 2 * i * (int64_t)sizeof(T), sizeof(T)); \
+            memcpy(to + i * SIZE, from + i * (STEP) * SIZE, SIZE);                         \
         }                                                                                  \
     }
-OTHERS_OF(uint32_t)
-OTHERS_OF(uint64_t)
+PICK_OF(others, uint32_t, 2)
+PICK_OF(others, uint64_t, 2)
+PICK_OF(back, uint8_t, -1)
+PICK_OF(back, uint16_t, -1)
+PICK_OF(back, uint32_t, -1)
+PICK_OF(back, uint64_t, -1)
+
+static void turn_round(char *to, const char *from, int64_t n, int size)
+{
+    switch (size) {
+    case 1: back_uint8_t(to, from, n); break;
+    case 2: back_uint16_t(to, from, n); break;
+    case 4: back_uint32_t(to, from, n); break;
+    case 8: back_uint64_t(to, from, n); break;
+    default: npa_move(to, size, from, -size, n, size);
+    }
+}
 
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
 {
@@ -75,6 +91,8 @@ void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
         memcpy(to, from, (size_t)(n * size));
     } else if (stride == 0) {
         spread(to, from, n, size);
+    } else if (stride == -size) {
+        turn_round(to, from, n, size);
     } else if (stride == 2 * size && size == 8) {
         others_uint64_t(to, from, n);
     } else if (stride == 2 * size && size == 4) {
@@ -117,6 +135,8 @@ void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int si
 {
     if (to_stride == size) {
         memcpy(to, from, (size_t)(n * size));
+    } else if (to_stride == -size && n > 0) {
+        turn_round(to - (n - 1) * size, from + (n - 1) * size, n, size);
     } else {
         npa_move(to, to_stride, from, size, n, size);
     }

@@ -89,3 +89,19 @@ def test_truth_of_an_array_is_recorded_without_python(
         monkeypatch.setattr(ufunc, "record_fold", None)
         assert function(x)
         np.testing.assert_array_equal(function(x, axis=0), np.ones(300, bool))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f4", "f8", "c16"])
+def test_reversed(dtype: str) -> None:
+    for n in (1, 5, 33, 1030):
+        x = np.random.default_rng(n).integers(0, 100, (3, n)).astype(dtype)
+        ours, into, plain = npaccel.asarray(x), npaccel.asarray(x.copy()), x.copy()
+        with npaccel.config(tiering="off"):
+            found = npaccel.evaluate(ours[:, ::-1].astype("c16"))
+            into[::-1, ::-1] = ours[:, ::-1] == 7
+            np.logical_not(into[:, ::-1], out=into[:, ::-1], casting="unsafe")
+            npaccel.evaluate(into)
+        same(np.asarray(found), x[:, ::-1].astype("c16"))
+        plain[::-1, ::-1] = x[:, ::-1] == 7
+        np.logical_not(plain[:, ::-1], out=plain[:, ::-1], casting="unsafe")
+        same(np.asarray(into), plain)
