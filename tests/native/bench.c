@@ -53,8 +53,9 @@ bench_moves(size_t size, const char *name)
 }
 
 static void
-serve(npa_range *range)
+serve(npa_range *range, const void *touched)
 {
+    CHECK(touched != NULL);
     CHECK(npa_range_publish(range) == 0);
 }
 

@@ -16,13 +16,33 @@
 #define KIB ((size_t)1 << 10)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int served, serve_fails;
+static atomic_int served, serve_fails, in_parts;
+enum { PART = 64 << 10 };
+
+/* Where it was touched for the first time 64 KiB appear. */
+static bool
+serve_part(npa_range *range, const void *touched)
+{
+    size_t at = touched == NULL ? 0 : (size_t)((const char *)touched - range->home), low, high;
+    if (touched == NULL || (npa_range_part(range, at, &low, &high) && low <= at)) {
+        return false;
+    }
+    long *pages = (long *)npa_part_new(PART);
+    for (size_t i = 0; i < PART / sizeof(long); i++) {
+        pages[i] = (long)(intptr_t)range->buffer;
+    }
+    return npa_range_show_part(range, at / PART * PART, (char *)pages, PART) == 0;
+}
 
 /* Fill a range with the number that it was made for, and publish it. */
 static void
-serve(npa_range *range)
+serve(npa_range *range, const void *touched)
 {
     pthread_mutex_lock(&lock);
+    if (atomic_load(&in_parts) && range->work != range->home && serve_part(range, touched)) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
     if (range->work != range->home && !atomic_load(&serve_fails)) {
         long *work = (long *)npa_range_work(range);
         for (size_t i = 0; i < range->size / sizeof(long); i++) {
@@ -178,7 +198,7 @@ test_withdraw(int rounds)
         r->buffer = (void *)(intptr_t)i;
         pthread_mutex_unlock(&lock);
         if (i % 3) {
-            serve(r);
+            serve(r, NULL);
         }
     }
     atomic_store(&stop, true);
@@ -186,6 +206,32 @@ test_withdraw(int rounds)
         pthread_join(readers[i], NULL);
     }
     free_range(r);
+}
+
+/* Parts appear as they are read; a write has all of it appear; so has a system call. */
+static void
+test_parts(void)
+{
+    atomic_store(&in_parts, 1);
+    npa_range *r = new_range(3000 * KIB, 6);
+    volatile long *home = (volatile long *)r->home;
+    size_t n = r->size / sizeof(long), step = PART / sizeof(long);
+    uint64_t faults = npa_guard_faults();
+    for (size_t i = 0; i < n; i += step / 4) {
+        CHECK(home[i] == 6 && r->work == NULL && npa_guard_faults() - faults == i / step + 1);
+    }
+    write_one((void *)&home[step + 1]);
+    CHECK(r->work == r->home && home[step + 1] == 77 && home[step] == 6 && home[n - 1] == 6);
+    pthread_mutex_lock(&lock);
+    CHECK(npa_range_withdraw(r) == 0);
+    pthread_mutex_unlock(&lock);
+    CHECK(home[0] == 6 && r->work != r->home);
+    npa_guard_settle(r->home, r->home + 8, false);
+    CHECK(r->work == r->home);
+    free_range(r);
+    test_readers();
+    test_withdraw(2000);
+    atomic_store(&in_parts, 0);
 }
 
 #ifndef NPA_SANITIZED /* sanitizers have crash handlers of their own */
@@ -235,9 +281,9 @@ touch_freed(void)
 static npa_range *volatile inner;
 
 static void
-serve_by_touching(npa_range *range)
+serve_by_touching(npa_range *range, const void *touched)
 {
-    (void)range;
+    (void)range, (void)touched;
     *(volatile char *)inner->home = 1;
 }
 
@@ -445,6 +491,7 @@ main(void)
     test_readers();
     test_seal();
     test_withdraw(2000);
+    test_parts();
     test_crashes();
     test_fork_while_touched();
     printf("guard: ok (%d served, %lu faults)\n", atomic_load(&served),

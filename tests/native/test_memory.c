@@ -151,6 +151,42 @@ test_shown(void)
 }
 
 /* Pages of a freed range serve the next, from any state, and are dropped past the limit. */
+/* Of a hidden range parts may be read, and all else not. */
+static void
+test_parts(void)
+{
+    const size_t part = 64 * KIB;
+    npa_range *r = npa_range_new(2 * MIB);
+    size_t mappings = stats().mappings, low, high;
+    char *other = npa_range_work(r);
+    memset(other, 1, r->size);
+    CHECK(!npa_range_part(r, 0, &low, &high));
+    for (int i = 5; i < 8; i += 2) {
+        char *pages = npa_part_new(part);
+        memset(pages, i, part);
+        CHECK(npa_range_show_part(r, (size_t)i * part, pages, part) == 0 && !readable(pages));
+        CHECK(r->home[(size_t)i * part] == i && !writable(r->home + (size_t)i * part));
+    }
+    CHECK(!npa_range_serves(r, false) && npa_range_shown_parts(r) == 2);
+    CHECK(!readable(r->home + 5 * part - 1) && !readable(r->home + 6 * part));
+    CHECK(npa_range_part(r, 0, &low, &high) && low == 5 * part && high == 6 * part);
+    CHECK(npa_range_part(r, 6 * part, &low, &high) && low == 7 * part);
+    CHECK(!npa_range_part(r, 8 * part, &low, &high) && stats().mappings == mappings + 4);
+    CHECK(npa_range_show_part(r, 6 * part, npa_part_new(part - 1), part - 1) == 0);
+    CHECK(npa_range_part(r, 6 * part, &low, &high) && low == 6 * part && high == 7 * part);
+    CHECK(r->home[5 * part] == 5 && r->home[7 * part - 1] == 0 && r->home[7 * part] == 7);
+    CHECK(stats().mappings == mappings + 6 && npa_range_withdraw(r) == 0);
+    CHECK(!readable(r->home + 5 * part) && stats().mappings == mappings && r->work == other);
+    CHECK(npa_range_show_part(r, 0, npa_part_new(1), 1) == 0 && readable(r->home));
+    CHECK(npa_range_publish(r) == 0 && writable(r->home) && r->home[5 * part] == 1);
+    CHECK(!npa_range_part(r, 0, &low, &high));
+    npa_range_free(r);
+    r = npa_range_new(2 * MIB);
+    CHECK(npa_range_show_part(r, 0, npa_part_new(1), 1) == 0 && readable(r->home));
+    npa_range_free(r);
+    CHECK(!readable(r->home));
+}
+
 /* A sealed range is read where it is; who withdraws, frees or inherits it gets pages to write. */
 static void
 test_sealed(void)
@@ -526,6 +562,7 @@ main(void)
     CHECK(npa_memory_init() == 0 && npa_memory_init() == 0);
     test_life();
     test_shown();
+    test_parts();
     test_sealed();
     test_nursery();
     test_heirs();

@@ -35,8 +35,9 @@ static void limited(size_t to)
     atomic_store(&limited_to, to);
 }
 
-static void serve(npa_range *range)
+static void serve(npa_range *range, const void *touched)
 {
+    CHECK(touched == NULL || npa_range_find(touched) == range);
     pthread_mutex_lock(&lock);
     if (range->work != range->home) {
         char *work = npa_range_work(range);
@@ -530,7 +531,7 @@ static void test_guarded_meanwhile(void *library)
     pthread_t threads[2];
     int hidden = 0, held = 0;
     shown = pending(8);
-    serve(shown);
+    serve(shown, NULL);
     watch->base[0] = content(0, 3); /* whoever evaluates looks for it */
     atomic_store(&stop, false);
     CHECK(pthread_create(&threads[0], NULL, write_again_and_again, library) == 0);

@@ -338,9 +338,9 @@ serve_write(const void *address)
 }
 
 static void
-no_range(npa_range *range)
+no_range(npa_range *range, const void *touched)
 {
-    (void)range;
+    (void)range, (void)touched;
 }
 
 /* A held block's sum is taken after it was held: nobody can have written between. Bytes that no

@@ -48,6 +48,7 @@ bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from)
     if (!is_worth(b, high - low) || b->index >= 0 || low < c->valid.low || high > c->valid.high) {
         return false;
     }
+    npa_range_hide_parts(b->range);
     if (npa_store_write(c->store, c->at.memory, low, high - low, from) != 0) {
         return false;
     }
@@ -58,6 +59,43 @@ bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from)
     }
     c->newer = all;
     return true;
+}
+
+/* What of a block around the byte `at` is not shown: as much as has been looked at already, so that
+ * whoever reads on and on soon has all of it. Empty: `at` is shown. */
+static npa_span part_around(const npa_buffer *b, size_t at)
+{
+    size_t size = LOOK_BYTES, low, high;
+    while (size < b->copy->looked) {
+        size *= 2;
+    }
+    npa_span part = {at / size * size, at / size * size + size};
+    part.high = part.high < b->size ? part.high : b->size;
+    while (npa_range_part(b->range, part.low, &low, &high) && low <= at) {
+        part.low = high; /* behind it; perhaps behind `at` */
+    }
+    if (npa_range_part(b->range, part.low, &low, &high) && low < part.high) {
+        part.high = low;
+    }
+    return part.low <= at ? part : (npa_span){at, at};
+}
+
+bool npa_copy_show(npa_buffer *b, size_t at)
+{
+    bool here = b->copy == NULL || b->range == NULL || b->exported || at >= b->size;
+    npa_span part = here ? (npa_span){at, at} : part_around(b, at);
+    size_t size = npa_span_length(part);
+    char *pages = size > 0 && is_worth(b, size) ? npa_part_new(size) : NULL;
+    if (pages == NULL) {
+        return false;
+    }
+    if (!npa_copy_look(b, part.low, part.high, pages)) {
+        npa_part_drop(pages, size);
+        return false;
+    }
+    b->copy->store->homes[NPA_HOME_PART].calls++;
+    b->copy->store->homes[NPA_HOME_PART].bytes += size;
+    return npa_range_show_part(b->range, part.low, pages, size) == 0;
 }
 
 /* ------------------------------------------------------------------------------ with the GIL */
@@ -182,6 +220,7 @@ PyObject *npa_take_homes(PyObject *module, PyObject *nothing)
         [NPA_HOME_STEP] = "all of it, as the host needed it in a run",
         [NPA_HOME_ROOM] = "all of it, to make room there",
         [NPA_HOME_POINTER] = "all of it, its memory was read directly",
+        [NPA_HOME_PART] = "a part, its memory was read directly",
         [NPA_HOME_ALL] = "all of it, for a fork or another setting"};
     (void)module, (void)nothing;
     PyObject *list = npa_take_counted_homes();

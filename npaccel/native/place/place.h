@@ -95,6 +95,7 @@ enum npa_home {
     NPA_HOME_STEP,
     NPA_HOME_ROOM,
     NPA_HOME_POINTER,
+    NPA_HOME_PART,
     NPA_HOME_ALL,
     NPA_HOME_CALL,
     NPA_HOMES
@@ -137,6 +138,9 @@ PyObject *npa_cuda_kernel(PyObject *module, PyObject *args);
  * or can't be. */
 bool npa_copy_look(npa_buffer *b, size_t low, size_t high, char *to);
 bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from); /* the same, written */
+/* A part of that around its byte `at` appears at the array's address, to be read, while all of it
+ * stays there. False: it would not pay, or can't be; or one has, so that it is written. */
+bool npa_copy_show(npa_buffer *b, size_t at);
 npa_buffer *npa_there(PyArrayObject *a); /* its buffer, if a device has something of it; or NULL */
 /* With the GIL. Whether npa_fetched gives something; write: of an array that is to be written. */
 bool npa_may_fetch(PyArrayObject *a, bool write);

@@ -63,6 +63,9 @@ static void drop(struct npa_copy *c)
         c->after->before = c->before;
     }
     c->buffer->copy = NULL;
+    if (c->buffer->range != NULL) { /* from here on it may be written where it lies */
+        npa_range_hide_parts(c->buffer->range);
+    }
     if (c->store->channel != NULL ? c->store->channel->closed : !c->store->wanted) {
         npa_store_leave(c->store);
     }
@@ -188,12 +191,28 @@ bool npa_copy_lost(void)
 
 npa_store *npa_copy_store(const npa_buffer *b) { return b->copy != NULL ? b->copy->store : NULL; }
 
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* `newer`, but what may be read at home already. */
 static int32_t read_home(struct npa_copy *c, char *host)
 {
+    const npa_range *range = c->buffer->range;
     int32_t error = npa_device_injected_read();
-    return error != 0 ? error
-                      : npa_store_read(c->store, c->at.memory, c->newer.low,
-                                       npa_span_length(c->newer), host + c->newer.low);
+    for (size_t at = c->newer.low; error == 0 && at < c->newer.high;) {
+        npa_span part = {c->newer.high, c->newer.high};
+        if (range != NULL && npa_range_part(range, at, &part.low, &part.high)) {
+            part.low = part.low < at ? at : least(part.low, c->newer.high);
+            part.high = least(part.high, c->newer.high);
+        }
+        if (at < part.low) {
+            error = npa_store_read(c->store, c->at.memory, at, part.low - at, host + at);
+        }
+        if (!npa_span_empty(part)) {
+            memcpy(host + part.low, range->home + part.low, npa_span_length(part));
+        }
+        at = part.high;
+    }
+    return error;
 }
 
 bool npa_copy_home(npa_buffer *b)
@@ -209,6 +228,7 @@ bool npa_copy_home(npa_buffer *b)
     if (!npa_span_empty(c->newer)) {
         char *host = npa_buffer_pages(b);
         double begin = npa_seconds();
+        uint64_t before = npa_count.moved.bytes_down;
         if (host == NULL) {
             return false;
         }
@@ -217,7 +237,7 @@ bool npa_copy_home(npa_buffer *b)
             return false;
         }
         c->store->homes[why_home].calls++;
-        c->store->homes[why_home].bytes += npa_span_length(c->newer);
+        c->store->homes[why_home].bytes += npa_count.moved.bytes_down - before;
         npa_place_hooks.came_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));
         b->fresh &= b->range != NULL; /* what a section computes with has content from here on */
     }

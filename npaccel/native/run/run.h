@@ -57,7 +57,7 @@ bool npa_run_loops(void); /* the same by NumPy's loops; false: out of memory */
 
 /* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
 int npa_touch(PyArrayObject *array, bool write);
-void npa_serve_fault(npa_range *range);
+void npa_serve_fault(npa_range *range, const void *touched);
 void npa_serve_write(const void *address);
 
 /* ------------------------------------------------------------------------------------- finish.c */

@@ -18,9 +18,28 @@ static void no_memory(void)
     nanosleep(&pause, NULL);
 }
 
-/* On the evaluator's thread: somebody touched a guarded page. */
-void npa_serve_fault(npa_range *range)
+/* A result that nobody has looked at; or nothing was ever written to it, so any content will do; or
+ * it could not be shown. */
+static void appear(npa_buffer *b, npa_range *range)
 {
+    enum npa_home before = npa_home_because(NPA_HOME_POINTER);
+    bool home = npa_range_work(range) != NULL && npa_copy_home(b);
+    npa_home_because(before);
+    if (npa_range_work(range) == NULL) {
+        no_memory();
+    } else if (!home) { /* or `lost` */
+        npa_lost_device();
+    } else if (npa_range_publish(range) == 0) {
+        b->fresh = false;
+    } else {
+        no_memory();
+    }
+}
+
+/* On the evaluator's thread: somebody touched a guarded page, or needs all of the range. */
+void npa_serve_fault(npa_range *range, const void *touched)
+{
+    bool part = false;
     npa_lock_native();
     npa_buffer *b = range->buffer;
     if (b != NULL && b->index >= 0 && npa_waiting()) { /* written, or must not change */
@@ -35,25 +54,15 @@ void npa_serve_fault(npa_range *range)
         b = range->buffer;
     }
     if (b != NULL && b->index < 0 && range->work != range->home) {
-        /* A result that nobody has looked at; or nothing was ever written to it, so any content
-         * will do; or it could not be shown. */
         if (b->spot != NULL) {
             npa_trace_hooks.spot_read(b->spot);
         }
-        enum npa_home before = npa_home_because(NPA_HOME_POINTER);
-        bool home = npa_range_work(range) != NULL && npa_copy_home(b);
-        npa_home_because(before);
-        if (npa_range_work(range) == NULL) {
-            no_memory();
-        } else if (!home) { /* or `lost` */
-            npa_lost_device();
-        } else if (npa_range_publish(range) == 0) {
-            b->fresh = false;
-        } else {
-            no_memory();
+        part = touched != NULL && npa_copy_show(b, (size_t)((const char *)touched - range->home));
+        if (!part) {
+            appear(b, range);
         }
     }
-    if (b == NULL || b->index < 0) { /* a write, of what requests only read */
+    if (!part && (b == NULL || b->index < 0)) { /* a write, of what requests only read */
         npa_range_break(range);
     }
     npa_unlock();

@@ -10,7 +10,7 @@
  * What linux/ has in these files, portable/ has in a few lines each: it says that there is none.
  *
  * memory.c   guarded ranges in reserved address space, nursery of recycled pages; slots.h tells of
- *            its parts slots.c, pages.c and reservation.c
+ *            its parts slots.c, pages.c, parts.c and reservation.c
  * guard.c    fault handler and evaluator thread
  * watch.c    foreign memory that pending requests read, write-protected
  * imports.c  functions of the C library, exchanged in the import tables of every library;
@@ -39,6 +39,7 @@ static inline int64_t npa_clock_ns(void)
 
 /* ------------------------------------------------------------------------------- memory.c */
 
+typedef struct npa_shown_part npa_shown_part;
 typedef struct npa_range npa_range;
 struct npa_range {
     char *home;    /* address that arrays show; PROT_NONE unless published */
@@ -47,6 +48,8 @@ struct npa_range {
     size_t span;   /* bytes reserved at home, a multiple of its region's granule */
     void *buffer;  /* record.c's own */
     bool sealed;   /* published, and write-protected */
+    npa_shown_part *parts; /* of what is hidden, that may be read */
+    unsigned shown;  /* parts that ever appeared */
     npa_range *next; /* free list */
 };
 
@@ -90,9 +93,23 @@ int npa_range_withdraw(npa_range *range);
 /* A published range's pages stay at home, where a write faults from now on. 0 or an errno; EBUSY:
  * as above. */
 int npa_range_seal(npa_range *range);
-void npa_range_unseal(npa_range *range); /* nothing, if it is not sealed */
+void npa_range_unseal(npa_range *range); /* writes need not be seen; no part is shown */
 void npa_range_break(npa_range *range);  /* the same, because of a write */
 void npa_ranges_unseal(void);
+/* parts.c: of a hidden range a part may be read at home, until it is written, withdrawn or
+ * published. Pages for its content, writable and away from home; NULL: no memory, or no mapping. */
+char *npa_part_new(size_t bytes);
+void npa_part_drop(char *pages, size_t bytes);
+/* They appear `low` bytes from home's start, a multiple of a page, full and read-only in one step,
+ * where no part is yet. 0, or an errno: then they are dropped. */
+int npa_range_show_part(npa_range *range, size_t low, char *pages, size_t bytes);
+/* The first part that ends behind `at`; false: there is none. */
+bool npa_range_part(const npa_range *range, size_t at, size_t *low, size_t *high);
+void npa_range_hide_parts(npa_range *range);
+static inline unsigned npa_range_shown_parts(const npa_range *range)
+{
+    return __atomic_load_n(&range->shown, __ATOMIC_ACQUIRE);
+}
 /* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet.
  * False: nothing happened, they are of different kinds. */
 bool npa_range_inherit(npa_range *heir, npa_range *dead);
@@ -121,10 +138,12 @@ static inline bool npa_is_home(const void *p)
 
 /* -------------------------------------------------------------------------------- guard.c */
 
-/* Install the fault handler and start the evaluator thread at first fault. serve(range) runs on
- * that thread, without the GIL; after it the range is published, and not sealed, or the fault is a
- * real one. served(), or NULL, runs on the thread that touched, perhaps in the handler. */
-int npa_guard_install(void (*serve)(npa_range *range), void (*served)(void));
+/* Install the fault handler and start the evaluator thread at first fault. serve(range, touched)
+ * runs on that thread, without the GIL; after it the range is published, and not sealed, or the
+ * fault is a real one. touched: where; then a part around it may have appeared instead; if one had
+ * before, it is a write. NULL: all of it is needed. served(), or NULL, runs on the thread that
+ * touched, perhaps in the handler. */
+int npa_guard_install(void (*serve)(npa_range *range, const void *touched), void (*served)(void));
 /* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
 bool npa_guard_check(void);
 uint64_t npa_guard_faults(void);

@@ -232,7 +232,11 @@ def test_a_read_through_a_pointer_is_told() -> None:
     npaccel.stats(reset=True)
     assert ctypes.c_double.from_address(plainly.__array_interface__["data"][0]).value > 0
     (home,) = npaccel.explain().brought_home
-    assert home.bytes == ALL and "its memory was read directly" in home.reason
+    assert home.bytes == 1 << 16 and home.reason == "a part, its memory was read directly"
+    plainly[0, 0] = 7.0  # no hook, either
+    homes = {home.reason: home.bytes for home in npaccel.explain().brought_home}
+    assert homes["all of it, its memory was read directly"] == ALL - home.bytes
+    assert y[0, 0] == 7.0 and np.array_equal(np.asarray(y).flat[1:], plain().flat[1:])
 
 
 def test_what_is_numpys_at_once_has_it_brought_home() -> None:

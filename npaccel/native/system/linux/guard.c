@@ -19,14 +19,15 @@ static const size_t stack_bytes = (size_t)8 << 20;
 /* On the stack of the thread that waits. */
 typedef struct note note;
 struct note {
-    npa_range *range; /* NULL: a write into watched memory, at */
-    const void *address;
+    npa_range *range;    /* NULL: a write into watched memory, at */
+    const void *address; /* that was touched; NULL: all of the range is needed */
+    unsigned shown;      /* parts of it that had appeared */
     note *next;
     atomic_int served;
 };
 
 static struct {
-    void (*serve)(npa_range *range);
+    void (*serve)(npa_range *range, const void *touched);
     void (*served)(void);
     int (*watched)(const void *address);
     void (*serve_write)(const void *address);
@@ -58,6 +59,12 @@ static NPA_PER_THREAD uintptr_t chain_base; /* called from a frame at this place
 
 /* --------------------------------------------------------------------------- the evaluator */
 
+/* Another part has appeared since, perhaps the one that was touched: that is tried first. */
+static bool outdated(const note *n)
+{
+    return n->address != NULL && n->shown != npa_range_shown_parts(n->range);
+}
+
 static void serve_notes(void)
 {
     note *newest = atomic_exchange_explicit(&guard.notes, NULL, memory_order_acq_rel);
@@ -72,8 +79,8 @@ static void serve_notes(void)
         note *next = oldest->next; /* the note is gone once its thread has seen `served` */
         if (oldest->range == NULL) {
             guard.serve_write(oldest->address);
-        } else if (!npa_range_serves(oldest->range, true)) {
-            guard.serve(oldest->range);
+        } else if (!npa_range_serves(oldest->range, true) && !outdated(oldest)) {
+            guard.serve(oldest->range, oldest->address);
         }
         atomic_int *served = &oldest->served;
         atomic_store_explicit(served, 1, memory_order_release);
@@ -181,9 +188,9 @@ static void chain(int number, siginfo_t *info, void *context)
     chained_at = npa_clock_ns();
 }
 
-static void post_and_wait(npa_range *range, const void *address)
+static void post_and_wait(npa_range *range, const void *address, unsigned shown)
 {
-    note mine = {.range = range, .address = address};
+    note mine = {.range = range, .address = address, .shown = shown};
     mine.next = atomic_load_explicit(&guard.notes, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&guard.notes, &mine.next, &mine,
                                                   memory_order_acq_rel, memory_order_relaxed)) {
@@ -231,7 +238,7 @@ static bool serve_write(const void *address)
         if (atomic_load(&guard.evaluator) == 0) {
             guard.serve_write(address);
         } else {
-            post_and_wait(NULL, address);
+            post_and_wait(NULL, address, 0);
         }
         if (guard.watched(address) == NPA_WATCH_PENDING) {
             return true; /* for want of memory, say: it faults again, a bounded number of times */
@@ -241,9 +248,10 @@ static bool serve_write(const void *address)
     return true;
 }
 
-/* Whether the touch should be repeated. */
-static bool serve_fault(npa_range *range)
+/* Whether the touch should be repeated. address: of it; NULL: all of the range is needed. */
+static bool serve_fault(npa_range *range, const void *address)
 {
+    unsigned shown = npa_range_shown_parts(range);
     if (npa_range_serves(range, true)) {
         return true; /* another thread's touch, or a withdrawal between fault and handler */
     }
@@ -252,11 +260,11 @@ static bool serve_fault(npa_range *range)
     }
     atomic_fetch_add_explicit(&guard.faults, 1, memory_order_relaxed);
     if (atomic_load(&guard.evaluator) == 0) {
-        guard.serve(range); /* between a fork and the next npa_guard_check */
+        guard.serve(range, address); /* between a fork and the next npa_guard_check */
     } else {
-        post_and_wait(range, NULL);
+        post_and_wait(range, address, shown);
     }
-    if (npa_range_serves(range, true)) {
+    if (npa_range_serves(range, true) || npa_range_shown_parts(range) != shown) {
         atomic_fetch_add_explicit(&guard.successes, 1, memory_order_relaxed);
     }
     return true; /* if it does not serve it faults again, a bounded number of times */
@@ -267,7 +275,8 @@ static void handle(int number, siginfo_t *info, void *context)
     int error = errno;
     bool guarded = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
     npa_range *range = guarded ? npa_range_find(info->si_addr) : NULL;
-    bool served = range != NULL && !is_stuck(info->si_addr) && serve_fault(range);
+    bool served = range != NULL && !is_stuck(info->si_addr) &&
+                  serve_fault(range, info->si_addr);
     if (range == NULL && info->si_code == SEGV_ACCERR) {
         served = serve_write(info->si_addr);
     }
@@ -285,7 +294,8 @@ void npa_guard_settle(const char *low, const char *high, bool written)
     atomic_thread_fence(memory_order_seq_cst);
     repeats = 0; /* a call that gave up is no crash: the next one tries again */
     for (npa_range *r; at < high && (r = npa_range_find(at)) != NULL; at = r->home + r->span) {
-        while (!npa_range_serves(r, written) && !is_stuck(at) && serve_fault(r)) {
+        while (!npa_range_serves(r, written) && !is_stuck(at) &&
+               serve_fault(r, NULL)) {
         }
     }
     while (written && (at = npa_watch_armed(low, high)) != NULL && serve_write(at)) {
@@ -362,7 +372,7 @@ static int take_over(void)
     return sigaction(SIGSEGV, &ours, NULL);
 }
 
-int npa_guard_install(void (*serve)(npa_range *range), void (*served)(void))
+int npa_guard_install(void (*serve)(npa_range *range, const void *touched), void (*served)(void))
 {
     pthread_once(&guard.once, watch_forks);
     pthread_mutex_lock(&guard.lock);

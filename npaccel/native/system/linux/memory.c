@@ -236,6 +236,7 @@ int npa_range_publish(npa_range *range)
     if (range->work == NULL) {
         return EINVAL;
     }
+    npa_range_hide_parts(range);
     int error = npa_pages_move(range->work, range->home, range->span, MREMAP_DONTUNMAP);
     if (error) {
         return error;
@@ -285,6 +286,7 @@ static void allow_writes(char *at, size_t span)
 
 void npa_range_unseal(npa_range *range)
 {
+    npa_range_hide_parts(range);
     if (range->sealed) {
         allow_writes(range->home, range->span);
         set_sealed((slot *)range, false);
@@ -329,6 +331,7 @@ int npa_range_withdraw(npa_range *range)
 {
     slot *s = (slot *)range;
     if (range->work != range->home) {
+        npa_range_hide_parts(range);
         return 0;
     }
     set_work(s, twin_of(s)); /* first: who faults from here on must wait for the caller's lock */

@@ -3,6 +3,7 @@
  * memory.c       ranges, as others see them
  * slots.c        homes: which are free, warm, or carved; how many mappings there may be
  * pages.c        mappings: where pages are, and how they move
+ * parts.c        parts of what is hidden, that may be read
  * reservation.c  the address space is reserved
  *
  * Everything but npa_range_find needs the caller's lock. */

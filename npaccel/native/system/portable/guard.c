@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-int npa_guard_install(void (*serve)(npa_range *range), void (*served)(void))
+int npa_guard_install(void (*serve)(npa_range *range, const void *touched), void (*served)(void))
 {
     (void)serve, (void)served;
     return ENOSYS;

@@ -74,6 +74,28 @@ void npa_range_break(npa_range *range) { (void)range; }
 
 void npa_ranges_unseal(void) {}
 
+char *npa_part_new(size_t bytes)
+{
+    (void)bytes;
+    return NULL;
+}
+
+void npa_part_drop(char *pages, size_t bytes) { (void)pages, (void)bytes; }
+
+int npa_range_show_part(npa_range *range, size_t low, char *pages, size_t bytes)
+{
+    (void)range, (void)low, (void)pages, (void)bytes;
+    return ENOSYS;
+}
+
+bool npa_range_part(const npa_range *range, size_t at, size_t *low, size_t *high)
+{
+    (void)range, (void)at, (void)low, (void)high;
+    return false;
+}
+
+void npa_range_hide_parts(npa_range *range) { (void)range; }
+
 bool npa_range_inherit(npa_range *heir, npa_range *dead)
 {
     (void)heir, (void)dead;
