@@ -46,7 +46,7 @@ an archive that holds __main__.py; - reads the program from standard input.
   --min-size BYTES  record operations on arrays of at least so many bytes
   --backend NAME    what runs them
   --cluster WHERE   have arrays live on workers of dask: so many new ones, or those of a scheduler
-                    (tcp://host:8786)
+                    (tcp://host:8786, or tls:// with certificates by dask's configuration)
   --until N         record the first N operations only, and say which is the last of them; NumPy
                     computes the others, each at its line (npaccel bisect finds an N)
 """

@@ -16,6 +16,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.cluster.carrying import agile
 from npaccel.cluster.maps import Map
+from npaccel.cluster.messages import tell
 from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout, Placed, dense_strides, layout_of
 from npaccel.cluster.shipping import packed
@@ -36,7 +37,9 @@ class Cluster:
     Parameters
     ----------
     where : how many workers of one thread to start on this machine, or the address of a dask
-        scheduler (``tcp://host:8786``), all of whose workers are used.
+        scheduler (``tcp://host:8786`` or ``tls://host:8786``), all of whose workers are used.
+    security : a `distributed.Security` with the certificates for a ``tls://`` address; None: those
+        of dask's configuration.
 
     ``npaccel.asarray(a, device=cluster)`` and ``with npaccel.accelerate(device=cluster):`` have
     arrays live there. `close`, or the end of a ``with`` block, brings home what lives there and
@@ -48,11 +51,13 @@ class Cluster:
 
     Raises
     ------
-    BackendUnavailable : dask.distributed is not installed; nobody answers at the address; there are
-        no workers, or they differ; nothing can stay pending here.
+    BackendUnavailable : dask.distributed is not installed; nobody answers at the address; its
+        certificates are missing; there are no workers, or they differ; nothing can stay pending
+        here.
+    ConfigError : a number below one; certificates for workers that are started here.
     """
 
-    def __init__(self, where: int | str) -> None:
+    def __init__(self, where: int | str, *, security: Any = None) -> None:
         if not _native.guarded():
             raise BackendUnavailable(
                 "npaccel.Cluster: arrays can't live elsewhere, since nothing can be hidden here; "
@@ -60,12 +65,17 @@ class Cluster:
             )
         if str(where).isdigit() and int(where) < 1:
             raise ConfigError(f"npaccel.Cluster({where}): at least one worker is needed")
+        if str(where).isdigit() and security is not None:
+            raise ConfigError(
+                f"npaccel.Cluster({where}, security=...): workers that are started here speak "
+                "within this machine; certificates are for an address, as tls://host:8786"
+            )
         self.where = str(where)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = _started(theirs.fileno(), self.where)
         try:
-            self.nodes = int(self._greeting(ours))
+            self.nodes = int(self._greeting(ours, security))
         except BackendUnavailable:
             ours.close()
             self._process.kill()
@@ -76,9 +86,10 @@ class Cluster:
         self.moves = 0  # by `npaccel.move`
         OPEN.add(self)
 
-    def _greeting(self, connection: socket.socket) -> bytes:
+    def _greeting(self, connection: socket.socket, security: Any) -> bytes:
         connection.settimeout(START_S)
         try:
+            tell(connection, security)
             head = connection.recv(_GREETING.size, socket.MSG_WAITALL)
             status, _, size = _GREETING.unpack(head)
             text = connection.recv(size, socket.MSG_WAITALL)

@@ -45,7 +45,16 @@ from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connec
 from npaccel.errors import BackendUnavailable
 from npaccel.ir.nodes import Kernel, KernelStep
 
-__all__ = ["Counted", "Fleet", "NodeActor", "Silence", "Workers", "WorkersLost", "local_cluster"]
+__all__ = [
+    "Counted",
+    "Fleet",
+    "NodeActor",
+    "Silence",
+    "Workers",
+    "WorkersLost",
+    "connected",
+    "local_cluster",
+]
 
 Array = np.ndarray[Any, Any]
 ANSWER_S = 5.0  # how long somebody at an address may take to answer
@@ -247,7 +256,9 @@ def _here() -> tuple[str, Any, Any]:
     if address.scheme == "tcp":
         return host, None, None
     outwards = worker.security.get_connection_args("worker")["ssl_context"]
-    return host, outwards, worker.security.get_listen_args("worker")["ssl_context"]
+    inwards = worker.security.get_listen_args("worker")["ssl_context"]
+    inwards.num_tickets = 0  # else there is something to read before anything is said
+    return host, outwards, inwards
 
 
 def _process() -> tuple[int, str]:
@@ -281,7 +292,7 @@ class Fleet:
         compiled: bool = True,
         silence_s: float = SILENCE_S,
     ) -> None:
-        self._client = _connected(client) if isinstance(client, str) else client
+        self._client = connected(client) if isinstance(client, str) else client
         self._compiled, self._silence_s = compiled, silence_s
         addresses = self._alive()
         if not addresses:
@@ -521,18 +532,53 @@ def _missing(error: ImportError) -> BackendUnavailable:
     )
 
 
-def _connected(address: str) -> Any:
+def connected(address: str, security: Any = None) -> Any:
+    """A client of the scheduler at an address.
+
+    security : a `distributed.Security`; None: by dask's configuration.
+
+    Raises
+    ------
+    BackendUnavailable : dask.distributed is not installed; certificates are missing, or can't be
+        read; nobody answers.
+    """
     try:
-        from distributed import Client
+        from distributed import Client, Security
     except ImportError as error:
         raise _missing(error) from None
+    security = security if security is not None else Security()
+    encrypts = urlsplit(address).scheme == "tls"
+    if encrypts:
+        _certificates(address, security)
     try:
-        return Client(address, timeout=ANSWER_S)
-    except (OSError, ValueError) as error:
+        return Client(address, timeout=ANSWER_S, security=security)
+    except (OSError, ValueError, RuntimeError) as error:
+        too = ", or use certificates of its authority" if encrypts else ""
         raise BackendUnavailable(
             f"npaccel.cluster: asked {address}, where no scheduler answered within {ANSWER_S:g} s "
-            f"({type(error).__name__}); start one with `dask scheduler`, or correct the address"
+            f"({type(error).__name__}: {error}); start one with `dask scheduler`, or correct the "
+            f"address{too}"
         ) from None
+
+
+def _certificates(address: str, security: Any) -> None:
+    """They are there, and can be read."""
+    names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
+    missing = [name for name in names[:2] if not getattr(security, name)]
+    why = f"{' and '.join(missing)} of its `distributed.Security` are not set"
+    try:
+        found = security.get_connection_args("client").get("ssl_context")
+    except OSError as error:  # ssl.SSLError, too
+        values = [str(getattr(security, name)) for name in names]
+        files = ", ".join(one for one in values if "\n" not in one)  # else it is the key itself
+        found, why = None, f"its certificates can't be read ({error}): {files}"
+    if found is None:
+        raise BackendUnavailable(
+            f"npaccel.cluster: what is said with {address} is encrypted, and {why}; give them as "
+            "npaccel.Cluster(address, security=distributed.Security(tls_ca_file=..., "
+            "tls_client_cert=..., tls_client_key=..., require_encryption=True)), or as "
+            "distributed.comm.tls in dask's configuration"
+        )
 
 
 def _assembly(plan: ClusterPlan, buffer: int, placed: Placed) -> Node:

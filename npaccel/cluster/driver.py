@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from npaccel.cluster.dask_workers import Fleet, WorkersLost, local_cluster
+from npaccel.cluster.dask_workers import Fleet, WorkersLost, connected, local_cluster
 from npaccel.cluster.directory import Directory, Lost
 from npaccel.cluster.messages import (
     CALL,
@@ -26,6 +26,7 @@ from npaccel.cluster.messages import (
     RUN,
     WRITE,
     Question,
+    hear,
     receive,
     send,
     unpack_run,
@@ -153,7 +154,11 @@ def main(descriptor: int, where: str) -> None:
     connection = socket.socket(fileno=descriptor)
     with ExitStack() as stack:
         try:
-            client = stack.enter_context(local_cluster(int(where))) if where.isdigit() else where
+            security = hear(connection)
+            if where.isdigit():
+                client = stack.enter_context(local_cluster(int(where)))
+            else:
+                client = connected(where, security)
             fleet = Fleet(client)
             if fleet.scheduler() == (os.getppid(), socket.gethostname()):
                 raise BackendUnavailable(

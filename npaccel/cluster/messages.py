@@ -7,10 +7,11 @@ numbered by the program.
 
 from __future__ import annotations
 
+import pickle
 import socket
 import struct
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from npaccel.runtime.programs.trace import RuleText, type_code
 
@@ -25,18 +26,33 @@ __all__ = [
     "WRITE",
     "Asked",
     "Question",
+    "hear",
     "receive",
     "send",
+    "tell",
     "unpack_run",
 ]
 
 RUN, WRITE, READ, CALL, CHECK = 1, 2, 3, 4, 5
 DONE, REFUSED, LOST = 0, 1, 2
+_SIZE: Final = struct.Struct("=Q")
 _QUESTION: Final = struct.Struct("=IIQQQQQQ")
 _ANSWER: Final = struct.Struct("=IIQ")
 _HEAD: Final = struct.Struct("=4Q")
 _ROW: Final = struct.Struct("=2Q")
 _RULE: Final = struct.Struct("=IBBBx8s48s")
+
+
+def tell(connection: socket.socket, what: Any) -> None:
+    """The program's first words, before any question."""
+    body = pickle.dumps(what)
+    connection.sendall(_SIZE.pack(len(body)) + body)
+
+
+def hear(connection: socket.socket) -> Any:
+    """What the program begins with."""
+    (size,) = _SIZE.unpack(connection.recv(_SIZE.size, socket.MSG_WAITALL))
+    return pickle.loads(connection.recv(size, socket.MSG_WAITALL))
 
 
 class Question(NamedTuple):
