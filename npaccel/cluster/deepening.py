@@ -135,12 +135,17 @@ class _Joint:
     def __init__(self, plan: ClusterPlan) -> None:
         self._plan = plan
         self._alone = {one.request for one in plan.alone}
+        self._ended = False  # a scan goes from node to node in the stage that was put in last
         self._needed: dict[int, dict[int, list[Box]]] = {}
         self._sent: list[Transfer] = []  # when that stage begins
         self._work: dict[int, list[list[Work]]] = {}
 
     def put_first(self, stage: Stage) -> None:
         """What is sent behind this stage is computed in it instead, where it is needed."""
+        handed_on = any(request.index in self._plan.handed_on for request in _requests(stage))
+        if self._work and (handed_on or self._ended):
+            raise _Blocked
+        self._ended = handed_on
         for move in self._sent:
             self._need(move.target, move.buffer, move.box)
         self._sent = stage.transfers

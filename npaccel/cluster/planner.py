@@ -11,8 +11,9 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from npaccel.cluster import folding
+from npaccel.cluster import folding, scanning
 from npaccel.cluster.boxes import Box, contains, overlap, size, whole
+from npaccel.cluster.costs import Machine
 from npaccel.cluster.deepening import deepened
 from npaccel.cluster.fold_requests import has_same_order
 from npaccel.cluster.inferring import place_all
@@ -71,6 +72,7 @@ class _Planner:
     held : per buffer what nodes have of others', as long as it is not written.
     folds : reductions of which all parts are made in this stage, and who has the result.
     home : what a node that ran a request alone sends back.
+    handed_on : scans that go from node to node.
     """
 
     def __init__(self, trace: Trace, placed: dict[int, Placed], nodes: int) -> None:
@@ -82,6 +84,7 @@ class _Planner:
         self.held: dict[int, list[tuple[int, Box]]] = {}
         self.folds: dict[int, tuple[Request, list[Share], Tree]] = {}
         self.home: list[Transfer] = []
+        self.handed_on: set[int] = set()
         self._lives = _lives(trace)
 
     @property
@@ -94,7 +97,14 @@ class _Planner:
             self.close(len(self.entries))
         self._settle(self.entries)
         stages = [stage for stage in self.stages if not stage.empty]
-        return ClusterPlan(self.trace, self.nodes, self.placed, stages, tuple(self.alone))
+        return ClusterPlan(
+            self.trace,
+            self.nodes,
+            self.placed,
+            stages,
+            tuple(self.alone),
+            frozenset(self.handed_on),
+        )
 
     def _settle(self, entries: Sequence[_Entry]) -> None:
         for entry in entries:
@@ -167,6 +177,10 @@ class _Planner:
 
     def _shared(self, request: Request) -> None:
         shares, reason = self._shares(request)
+        if shares is not None and scanning.is_split(request, shares):
+            if self._handed_on(request, shares):
+                return
+            shares, reason = None, "it goes along an axis that is split"
         if shares is None:
             self._alone(request, reason)
             return
@@ -186,11 +200,48 @@ class _Planner:
             return None, "it reads what it writes, elsewhere"
         if any(owned_by(self.placed[v.buffer], v, request.shape) != shares for v in others):
             return None, "its results are placed differently"
-        if request.kind is Kind.SCAN:
-            (axis,) = request.axes
-            if any(len(box[axis]) != request.shape[axis] for _, box in shares):
-                return None, "it goes along an axis that is split"
         return shares, ""
+
+    # Scans from node to node.
+
+    def _handed_on(self, request: Request, shares: list[Share]) -> bool:
+        """Have each node go on where others end, if that takes less time than one alone does."""
+        parts = scanning.parts_of(request, shares)
+        if parts is None or not self._is_cheaper(request, shares, parts):
+            return False
+        self.handed_on.add(request.index)
+        copied = scanning.copied(request)
+        if copied is not None:
+            self._fetch(copied, shares)
+            for node, box in shares:
+                self._work(node, Run(copied, box))
+            self._wrote(copied)
+        for part in parts:
+            for one in filter(None, (part.carry, part.scan)):
+                self.entries.append(_Entry(request.index))
+                self._fetch(one, [Share(part.node, whole(one.shape))])
+                self._work(part.node, Run(one, whole(one.shape)))
+                self._wrote(one)
+        return True
+
+    def _is_cheaper(
+        self, request: Request, shares: list[Share], parts: list[scanning.Part]
+    ) -> bool:
+        machine, node = Machine(), self._largest(request)
+        copied = scanning.copied(request)
+        moves = self._missing(copied, shares) if copied is not None else []
+        hops = set[int]()
+        for part in parts:
+            one = part.carry
+            sent = self._missing(one, [Share(part.node, whole(one.shape))]) if one else []
+            moves += sent
+            hops |= {part.start} if sent else set()
+        alone = self._missing(request, [Share(node, whole(request.shape))])
+        back = sum(size(box) for owner, box in shares if owner != node)
+        item = item_size(request.outputs[0].dtype)
+        instead = (self._cost(alone) + back * item) / machine.network_bytes_s
+        handed = self._cost(moves) / machine.network_bytes_s
+        return handed + len(hops) * machine.latency_s <= instead + 2 * machine.latency_s
 
     def _alone(self, request: Request, reason: str) -> None:
         """One node gets all that the request touches, runs it, and sends the results back."""

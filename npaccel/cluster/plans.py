@@ -150,6 +150,7 @@ class ClusterPlan:
     """How the requests of a trace run on some nodes.
 
     placed : per buffer its layout and who has which part. alone : requests that are not shared out.
+    handed_on : scans that go from node to node, a part in a stage.
     """
 
     trace: Trace
@@ -157,11 +158,16 @@ class ClusterPlan:
     placed: Mapping[int, Placed]
     stages: Sequence[Stage]
     alone: Sequence[Whole] = ()
+    handed_on: frozenset[int] = frozenset()
 
     @property
     def uses(self) -> dict[int, int]:
-        """Of each buffer that is new and that nobody sees in the end: how many requests use it."""
+        """Of each buffer that is new and that nobody sees in the end: how many requests use it; but
+        not of those that are written in several stages."""
         found = {info.index: 0 for info in self.trace.buffers if info.dead and info.fresh}
+        for index in self.handed_on:
+            for view in self.trace.requests[index].outputs:
+                found.pop(view.buffer, None)
         for request in self.trace.requests:
             operands = (*request.inputs, *request.outputs, request.mask)
             for buffer in {view.buffer for view in operands if isinstance(view, View)}:

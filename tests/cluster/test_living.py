@@ -254,6 +254,19 @@ def test_a_loop_is_planned_once(two: Cluster) -> None:
     assert planned[-1] == planned[2]
 
 
+def test_scans_go_from_node_to_node(two: Cluster) -> None:
+    values = numbers(1, (400, 300))
+    x = npaccel.asarray(values.copy(), device=two)
+    before = two.stats()
+    found = npaccel.evaluate(np.cumsum(x, axis=0), np.cumprod(x, axis=None))
+    after = two.stats()
+    assert after["messages"] - before.get("messages", 0) == 2
+    assert after["moved_bytes"] - before.get("moved_bytes", 0) == 8 * (300 + 1)
+    y = here(values)
+    expected = npaccel.evaluate(np.cumsum(y, axis=0), np.cumprod(y, axis=None))
+    assert [raw(one) for one in found] == [raw(one) for one in expected]
+
+
 def test_a_part_is_read_while_the_array_stays(two: Cluster) -> None:
     x = npaccel.asarray(numbers(1, (400, 300)), device=two) * 2.0
     npaccel.evaluate(x)

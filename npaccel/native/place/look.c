@@ -80,12 +80,16 @@ static npa_span part_around(const npa_buffer *b, size_t at)
     return part.low <= at ? part : (npa_span){at, at};
 }
 
+/* To show a part takes new pages, which are copied when all comes home. Who is going to read all of
+ * it, as most are, is not to wait long for that: a part is a sixteenth of what is there at most. */
+enum { PAGES_COST = 8 };
+
 bool npa_copy_show(npa_buffer *b, size_t at)
 {
     bool here = b->copy == NULL || b->range == NULL || b->exported || at >= b->size;
     npa_span part = here ? (npa_span){at, at} : part_around(b, at);
     size_t size = npa_span_length(part);
-    char *pages = size > 0 && is_worth(b, size) ? npa_part_new(size) : NULL;
+    char *pages = size > 0 && is_worth(b, PAGES_COST * size) ? npa_part_new(size) : NULL;
     if (pages == NULL) {
         return false;
     }
