@@ -1,9 +1,10 @@
 """Random programs on a cluster against one process, to the bit.
 
-    python bench/soak_cluster_programs.py [--programs 500] [--workers 4] [--first 0]
+    python bench/soak_cluster_programs.py [--programs 500] [--workers 4] [--first 0] [--seconds 600]
 
 The programs are those of tests/cluster/test_planner.py and test_deepening.py, on arrays with
-various maps, read and written at home in between, through addresses, too.
+various maps, read and written at home in between, through addresses, too. At the end it tells how
+much of them ran on the workers: what runs at home proves nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ import npaccel
 from npaccel import Map
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "cluster"))
+# Operations that were recorded, and of these that ran on the workers; how often they were asked.
+COUNTED = ("requests", "fallbacks", "cluster_requests", "cluster_runs", "cluster_refused")
 SHAPES = [(96, 60), (257, 33), (64, 128), (500, 40)]
 
 
@@ -59,10 +63,12 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=500)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--first", type=int, default=0, help="seed")
+    parser.add_argument("--seconds", type=float, default=1e9, help="at most so long")
     options = parser.parse_args()
     npaccel.config.tiering = "off"  # here; the workers compile
     npaccel.config.threshold = 0  # else NumPy computes what is as small as this
-    wrong, begin = 0, time.monotonic()
+    wrong, done, begin = 0, 0, time.monotonic()
+    ran = Counter[str]()  # by the programs on the cluster
     with npaccel.Cluster(options.workers) as cluster, np.errstate(all="ignore"):
 
         def there(values: np.ndarray, made: Map | None) -> Any:
@@ -72,8 +78,15 @@ def main() -> None:
             return npaccel.asarray(values)
 
         for seed in range(options.first, options.first + options.programs):
-            shape = SHAPES[seed % len(SHAPES)]
+            if time.monotonic() - begin > options.seconds:
+                break
+            shape, before = SHAPES[seed % len(SHAPES)], npaccel.stats()
             found = program(seed, shape, options.workers, there)
+            after = npaccel.stats()
+            ran.update({name: after[name] - before[name] for name in COUNTED})
+            done += 1
+            if done % 50 == 0:  # in case it does not come to its end
+                print(f"{done} programs: {dict(ran)}", flush=True)
             expected = program(seed, shape, options.workers, here)
             pairs = zip(found, expected, strict=True)
             same = [one.tobytes() == other.tobytes() for one, other in pairs]
@@ -82,8 +95,8 @@ def main() -> None:
                 print(f"seed {seed}: WRONG {same}", flush=True)
             del found, expected
         stats = cluster.stats()
-    print(f"{options.programs} programs on {options.workers} workers: {wrong} wrong")
-    print(f"{time.monotonic() - begin:.0f} s; runs {npaccel.stats()['cluster_runs']}", stats)
+    print(f"{done} programs on {options.workers} workers: {wrong} wrong")
+    print(f"{time.monotonic() - begin:.0f} s; {dict(ran)}; {stats}")
 
 
 if __name__ == "__main__":

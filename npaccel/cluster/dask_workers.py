@@ -7,7 +7,6 @@ directly, one message per pair and stage.
 
 from __future__ import annotations
 
-import functools
 import os
 import secrets
 import socket
@@ -22,10 +21,9 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from npaccel import _native
-from npaccel.backends.launch import run_step
-from npaccel.backends.registry import HOST, open_backend
 from npaccel.cluster.asking import Asked, Line, Silence
 from npaccel.cluster.boxes import Box
+from npaccel.cluster.compiling import compile_shared, compiled_here
 from npaccel.cluster.nodes import Message, Node, interpret
 from npaccel.cluster.orders import (
     Counted,
@@ -43,7 +41,6 @@ from npaccel.cluster.plans import ClusterPlan
 from npaccel.cluster.shipping import portable
 from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connect, open_door
 from npaccel.errors import BackendUnavailable
-from npaccel.ir.nodes import Kernel, KernelStep
 
 __all__ = [
     "Counted",
@@ -62,7 +59,6 @@ AGAIN_S = 3.0  # how long it is waited for a worker that is started again, where
 START_S = 10.0  # the same where there is none
 SILENCE_S = 60.0  # how long a node waits for another's message
 HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long gets no node
-KNOWN = 4096  # kernels that a worker finds without comparing them
 
 
 class WorkersLost(Exception):
@@ -70,34 +66,6 @@ class WorkersLost(Exception):
 
 
 # ------------------------------------------------------------------------------------- on workers
-
-
-class Compiled:
-    """Runs kernels by code for this processor, on the thread that calls it."""
-
-    def __init__(self) -> None:
-        self._backend: Any = open_backend(HOST)
-        self._known: dict[Kernel, Any] = {}
-        self._by_step: dict[int, tuple[KernelStep, Any]] = {}
-
-    def compile(self, step: KernelStep) -> Any:
-        """The code of a step's kernel."""
-        known = self._by_step.get(id(step))
-        if known is not None and known[0] is step:
-            return known[1]
-        found = self._known.get(step.kernel)
-        if found is None:
-            found = self._known[step.kernel] = self._backend.compile(step.kernel)
-        if len(self._by_step) >= KNOWN:
-            self._by_step.clear()
-        self._by_step[id(step)] = step, found
-        return found
-
-    def __call__(self, step: KernelStep, arrays: list[Array], scalars: list[Any]) -> list[int]:
-        return run_step(self.compile(step), step.extents, arrays, scalars)
-
-
-compiled_here = functools.cache(Compiled)
 
 
 # What a connection to a node is for.
@@ -213,11 +181,12 @@ class NodeActor:
                 wire.send(reply)
 
     def _do(self, order: Order, silence_s: float) -> Reply:
-        self._hall.take(order)
+        lacks = self._hall.take(order)
         counted, raised = Counted(0, 0), dict[int, int]()
         if order.run is not None:
             counted, raised = self._run(order.run, silence_s)
-        return Reply(self._hall.give(order.gets), counted, raised)
+        code = self._hall.compile(order.compile)
+        return Reply(self._hall.give(order.gets), counted, raised, lacks, code)
 
     def _run(self, order: RunOrder, silence_s: float) -> tuple[Counted, dict[int, int]]:
         parts, mine = self._hall.begin(order)
@@ -448,7 +417,7 @@ class Workers:
             parts = tuple(part_of(stage, k) for stage in plan.stages)
             recipe = Recipe(0, plan.trace.buffers, layouts, parts, plan.uses)
             orders[k] = Order(drops=drops, puts=tuple(puts.get(k, ())), recipe=recipe)
-        self._ask(orders)
+        compile_shared(self._ask, self._ask(orders))
         self._plan = plan
 
     def run(self) -> Counted:

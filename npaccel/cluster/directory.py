@@ -27,6 +27,7 @@ from npaccel.cluster.checkpoints import (
     saving,
     spread_loss,
 )
+from npaccel.cluster.compiling import compile_shared
 from npaccel.cluster.dask_workers import WorkersLost
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
 from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, part_of
@@ -502,7 +503,10 @@ class Directory:
         missing = set(known.recipes) - known.sent
         if missing:
             try:
-                self.ask({k: Order(recipe=known.recipes[k]) for k in missing})
+                replies = self.ask({k: Order(recipe=known.recipes[k]) for k in missing})
+                compiled, sent = compile_shared(self.ask, replies)
+                self.counts["compiled"] += compiled
+                self.counts["shipped"] += sent
             except RuntimeError as error:  # a kernel that can't be compiled
                 reason = f"the workers can't: {error}"
                 self.reasons[reason] += 1

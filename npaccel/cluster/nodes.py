@@ -182,17 +182,16 @@ class Node:
         """A box of a buffer, as bytes; a view."""
         return shown(self.memory[buffer], self.layouts[buffer], box)
 
-    def prepare(self, stages: Sequence[Sequence[Work]]) -> None:
-        """Plan all that it will do, and compile it, where `launch` does."""
-        compile = getattr(self._launch, "compile", None)
+    def prepare(self, stages: Sequence[Sequence[Work]]) -> list[KernelStep]:
+        """Plan all that it will do; the kernels that it will launch."""
+        found = []
         for stage, parts in enumerate(stages):
             for place, group in enumerate(self._groups(parts, stage)):
                 if group.alone is not None:
                     continue
                 planned = self._planned(group.requests, (stage, place))
-                for step in planned.plan.steps:
-                    if compile is not None and isinstance(step, KernelStep):
-                        compile(step)
+                found += [step for step in planned.plan.steps if isinstance(step, KernelStep)]
+        return found
 
     # Messages.
 

@@ -17,7 +17,20 @@ from npaccel.errors import MapError
 from npaccel.ir.nodes import BufferInfo
 from npaccel.runtime.checking.splitting import Launch
 
-__all__ = ["Counted", "Fill", "Get", "Hall", "Order", "Part", "Put", "Recipe", "Reply", "RunOrder"]
+__all__ = [
+    "Code",
+    "Counted",
+    "Fill",
+    "Get",
+    "Hall",
+    "Lacks",
+    "Order",
+    "Part",
+    "Put",
+    "Recipe",
+    "Reply",
+    "RunOrder",
+]
 
 Array = np.ndarray[Any, Any]
 LEAST_SPARE = 1 << 26  # bytes that may be kept for reuse, even if nothing is in use
@@ -110,6 +123,20 @@ class Get(NamedTuple):
     boxes: Sequence[Box]
 
 
+class Lacks(NamedTuple):
+    """Kernels that a node has no code for, by digest; its kind says whose code it can run."""
+
+    kind: str
+    kernels: tuple[str, ...]
+
+
+class Code(NamedTuple):
+    """Object code of kernels, by digest, for nodes of a kind."""
+
+    kind: str
+    images: Mapping[str, bytes]
+
+
 class Order(NamedTuple):
     """All that a node is told at a time, in this order."""
 
@@ -120,6 +147,8 @@ class Order(NamedTuple):
     run: RunOrder | None = None
     gets: tuple[Get, ...] = ()
     fills: tuple[Fill, ...] = ()
+    code: Code | None = None
+    compile: tuple[str, ...] = ()
 
 
 class Counted(NamedTuple):
@@ -130,11 +159,14 @@ class Counted(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came of an order. raised : per request the kinds of floating-point warnings."""
+    """What came of an order. raised : per request the kinds of floating-point warnings. lacks : of
+    its recipe. code : that was to be compiled."""
 
     got: list[list[Array]]
     counted: Counted
     raised: dict[int, int]
+    lacks: Lacks | None = None
+    code: Code | None = None
 
 
 class Hall:
@@ -168,8 +200,8 @@ class Hall:
             while self._spare and sum(map(len, self._spare)) > max(used, LEAST_SPARE):
                 del self._spare[0]
 
-    def take(self, order: Order) -> None:
-        """Forget, take in and learn what an order says."""
+    def take(self, order: Order) -> Lacks | None:
+        """Forget, take in and learn what an order says. What there is to be compiled for it."""
         for number in order.forget:
             self._recipes.pop(number, None)
         for number in order.drops:
@@ -180,8 +212,14 @@ class Hall:
                 shown(memory, put.layout, box)[...] = content
         for fill in order.fills:
             self._fill(fill)
-        if order.recipe is not None:
-            self._learn(order.recipe)
+        if order.code is not None:
+            getattr(self._launch, "take")(order.code)  # noqa: B009
+        return self._learn(order.recipe) if order.recipe is not None else None
+
+    def compile(self, names: Sequence[str]) -> Code | None:
+        """Code of kernels that it lacked."""
+        make = getattr(self._launch, "make", None)
+        return make(names) if names and make is not None else None
 
     def _fill(self, fill: Fill) -> None:
         function = unpacked(fill.code)
@@ -196,10 +234,12 @@ class Hall:
             there = shown(memory, fill.layout, box_at(block.offset, block.extent))
             there.view(fill.dtype)[...] = made
 
-    def _learn(self, recipe: Recipe) -> None:
+    def _learn(self, recipe: Recipe) -> Lacks | None:
         node = Node(self._number, recipe.buffers, recipe.layouts, self._launch, recipe.uses)
-        node.prepare([part.work for part in recipe.parts])
+        steps = node.prepare([part.work for part in recipe.parts])
         self._recipes[recipe.number] = recipe, node
+        lacking = getattr(self._launch, "lacking", None)
+        return lacking(steps) if lacking is not None else None
 
     def begin(self, run: RunOrder) -> tuple[tuple[Part, ...], Node]:
         """The parts of a run, and the node that does them."""

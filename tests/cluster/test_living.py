@@ -254,6 +254,15 @@ def test_a_loop_is_planned_once(two: Cluster) -> None:
     assert planned[-1] == planned[2]
 
 
+def test_kernels_are_compiled_once(two: Cluster) -> None:
+    x = npaccel.asarray(numbers(1, (400, 300)), device=two)
+    before = two.stats()
+    npaccel.evaluate(np.arctan(x) * 3.0 + np.tanh(x))
+    after = two.stats()
+    assert after["compiled"] - before.get("compiled", 0) == 1
+    assert after["shipped"] - before.get("shipped", 0) == 1
+
+
 def test_scans_go_from_node_to_node(two: Cluster) -> None:
     values = numbers(1, (400, 300))
     x = npaccel.asarray(values.copy(), device=two)
