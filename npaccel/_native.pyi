@@ -13,6 +13,12 @@ class ArrayBase(np.ndarray[Any, np.dtype[Any]]):
     """Base of npaccel.Array. In C: number, comparison, in-place, subscript and buffer slots,
     `__array_ufunc__`. All else is Python's (dispatch/)."""
 
+class ArrayType(type):
+    """The type of Array. `Array` equals ndarray and has its hash, so a table of types that has
+    ndarray (autograd's), and `type(x) == ndarray`, find what they would with NumPy. In a block,
+    whose program knows nothing of npaccel, it has ndarray's name and text: serialisers ask for
+    them."""
+
 class Rule:
     """How one combination of a function and operand types runs; interned, made once.
 

@@ -34,8 +34,6 @@ __all__ = ["Array"]
 _FLAT: Any = np.ndarray.flat
 _IMAG: Any = np.ndarray.imag
 _REAL: Any = np.ndarray.real
-# What serialisers know a class by.
-_NAMES = frozenset(("__module__", "__name__", "__qualname__"))
 
 
 def _shown(array: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
@@ -63,44 +61,16 @@ def _is_foreign_class(argument: Any) -> bool:
     return argument is not np.ndarray and not issubclass(argument, _native.ArrayBase)
 
 
-def _passes(cls: type) -> bool:
-    """Whether `cls` passes for ndarray in its texts, too."""
-    return cls is Array and _native.in_block()
-
-
 def _reduced(cls: type) -> Any:
     """For pickle, in which names are looked up: in a block NumPy's class, for whoever reads it."""
-    return (type, (np.empty(0),)) if _passes(cls) else cls.__qualname__
+    passes = cls is Array and _native.in_block()
+    return (type, (np.empty(0),)) if passes else cls.__qualname__
 
 
-class ArrayType(type):
-    """The type of `Array`: by it, code that tells classes apart takes an Array for an ndarray.
-
-    `Array` equals `numpy.ndarray` and has its hash, so tables of types that have an entry for
-    ndarray (autograd's), and `type(x) == numpy.ndarray`, find what they would with NumPy. In a
-    block, whose program knows nothing of npaccel, it has ndarray's name, too: serialisers ask
-    `type(x).__module__`.
-    """
-
-    def __eq__(cls, other: object) -> bool:
-        return other is cls or (cls is Array and other is np.ndarray)
-
-    def __hash__(cls) -> int:
-        return hash(np.ndarray) if cls is Array else super().__hash__()
-
-    def __getattribute__(cls, name: str) -> Any:
-        if name in _NAMES and _passes(cls):
-            return getattr(np.ndarray, name)
-        return super().__getattribute__(name)
-
-    def __repr__(cls) -> str:
-        return repr(np.ndarray) if _passes(cls) else super().__repr__()
+copyreg.pickle(_native.ArrayType, _reduced)
 
 
-copyreg.pickle(ArrayType, _reduced)
-
-
-class Array(Methods, metaclass=ArrayType):
+class Array(Methods, metaclass=_native.ArrayType):
     """An ndarray that may be deferred; made by `npaccel.asarray` and by operations on one."""
 
     __slots__ = ()

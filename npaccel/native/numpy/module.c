@@ -415,6 +415,7 @@ PyMODINIT_FUNC PyInit__native(void)
     }
     PyObject *module = PyModule_Create(&definition), *base = npa_array_base();
     if (module == NULL || base == NULL || PyModule_AddObject(module, "ArrayBase", base) < 0 ||
+        PyModule_AddObject(module, "ArrayType", npa_array_metatype()) < 0 ||
         npa_redirect_init(module) < 0 || npa_section_init(module) < 0 ||
         npa_macro_block_init(module) < 0 || npa_macro_init(module) < 0 ||
         npa_match_init(module) < 0 || npa_philox_init(module) < 0 ||

@@ -15,6 +15,7 @@ void npa_hooks_fill(void); /* before anything else */
 
 void npa_operator_is_exact(PyObject *ufunc, npa_exactness how);
 PyObject *npa_array_base(void); /* the type that Array is a subclass of; new */
+PyObject *npa_array_metatype(void); /* the type of Array; new */
 void npa_restore_sequence(PyTypeObject *type);
 PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
 
