@@ -69,7 +69,7 @@ class Compiled:
         """Compile some of what is lacking, for here and for others."""
         images = {}
         for name in names:
-            kernel = self._lacked[name]
+            kernel = self._lacked.pop(name)
             images[name] = self._backend.emit_object(kernel)
             self._known[name] = self._backend.link(kernel, images[name])
         return Code(self.kind, images)
@@ -77,7 +77,7 @@ class Compiled:
     def take(self, code: Code) -> None:
         """Load what another node has compiled, if its kind is this one's."""
         for name, image in code.images.items() if code.kind == self.kind else ():
-            kernel = self._lacked.get(name)
+            kernel = self._lacked.pop(name, None)
             if kernel is not None and name not in self._known:
                 with suppress(CompileError):  # then it compiles it itself
                     self._known[name] = self._backend.link(kernel, image)

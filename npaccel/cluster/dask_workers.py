@@ -242,15 +242,15 @@ class Fleet:
 
     Parameters
     ----------
-    client : a `distributed.Client`, or the address of a scheduler.
+    client : a `distributed.Client`, as `connected` gives one.
     nodes : how many; None: one per worker. A worker may have several.
     compiled : kernels run by code that each worker compiles; else they are interpreted.
     silence_s : how long a node waits for another one's message before it gives up.
 
     Raises
     ------
-    BackendUnavailable : dask.distributed is not installed, nobody answers at the address, there are
-        no workers, or they differ in versions or processors, so that bits might.
+    BackendUnavailable : there are no workers, or they differ in versions or processors, so that
+        bits might.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class Fleet:
         compiled: bool = True,
         silence_s: float = SILENCE_S,
     ) -> None:
-        self._client = connected(client) if isinstance(client, str) else client
+        self._client = client
         self._compiled, self._silence_s = compiled, silence_s
         addresses = self._alive()
         if not addresses:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from npaccel.cluster.placing import Layout
 from npaccel.cluster.plans import Keep, PartialSums, Stage, Transfer, Work
 from npaccel.cluster.shipping import unpacked
 from npaccel.errors import MapError
-from npaccel.ir.nodes import BufferInfo
+from npaccel.ir.nodes import BufferInfo, KernelStep
 from npaccel.runtime.checking.splitting import Launch
 
 __all__ = [
     "Code",
+    "Compiler",
     "Counted",
     "Fill",
     "Get",
@@ -137,6 +138,15 @@ class Code(NamedTuple):
     images: Mapping[str, bytes]
 
 
+@runtime_checkable
+class Compiler(Protocol):
+    """What launches kernels by code that it compiles, or that others have compiled."""
+
+    def lacking(self, steps: Iterable[KernelStep]) -> Lacks: ...
+    def make(self, names: Iterable[str]) -> Code: ...
+    def take(self, code: Code) -> None: ...
+
+
 class Order(NamedTuple):
     """All that a node is told at a time, in this order."""
 
@@ -213,13 +223,16 @@ class Hall:
         for fill in order.fills:
             self._fill(fill)
         if order.code is not None:
-            getattr(self._launch, "take")(order.code)  # noqa: B009
+            self._compiler().take(order.code)
         return self._learn(order.recipe) if order.recipe is not None else None
 
     def compile(self, names: Sequence[str]) -> Code | None:
         """Code of kernels that it lacked."""
-        make = getattr(self._launch, "make", None)
-        return make(names) if names and make is not None else None
+        return self._compiler().make(names) if names else None
+
+    def _compiler(self) -> Compiler:
+        assert isinstance(self._launch, Compiler)  # else nothing was lacking
+        return self._launch
 
     def _fill(self, fill: Fill) -> None:
         function = unpacked(fill.code)
@@ -238,8 +251,7 @@ class Hall:
         node = Node(self._number, recipe.buffers, recipe.layouts, self._launch, recipe.uses)
         steps = node.prepare([part.work for part in recipe.parts])
         self._recipes[recipe.number] = recipe, node
-        lacking = getattr(self._launch, "lacking", None)
-        return lacking(steps) if lacking is not None else None
+        return self._launch.lacking(steps) if isinstance(self._launch, Compiler) else None
 
     def begin(self, run: RunOrder) -> tuple[tuple[Part, ...], Node]:
         """The parts of a run, and the node that does them."""

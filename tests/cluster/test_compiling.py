@@ -13,7 +13,7 @@ from test_planner import heat, numbers
 import npaccel
 from npaccel import Map
 from npaccel.cluster.compiling import Compiled, compile_shared, shared_out
-from npaccel.cluster.orders import Code, Hall, Lacks, Order, Recipe, Reply, part_of
+from npaccel.cluster.orders import Code, Counted, Hall, Lacks, Order, Recipe, Reply, part_of
 from npaccel.cluster.recorded import plan_pending
 from npaccel.errors import BackendUnavailable
 
@@ -36,7 +36,7 @@ def halls(kinds: list[Compiled]) -> tuple[list[Hall], Any]:
 
     def ask(orders: Mapping[int, Order]) -> dict[int, Reply]:
         return {
-            k: Reply([], None, {}, found[k].take(order), found[k].compile(order.compile))  # type: ignore[arg-type]
+            k: Reply([], Counted(0, 0), {}, found[k].take(order), found[k].compile(order.compile))
             for k, order in orders.items()
         }
 
@@ -95,11 +95,11 @@ def test_code_of_another_kind_is_not_loaded(
         asked.extend((k, one.code.kind) for k, one in orders.items() if one.code is not None)
         return ask(orders)
 
+    fresh = Compiled()
+    fresh._lacked = dict(kinds[0]._lacked)
     compile_shared(noted, replies)
     assert {kind for k, kind in asked if k == 2} <= {"another processor"}
     assert (1, kinds[1].kind) in asked or (0, kinds[0].kind) in asked
-    fresh = Compiled()
-    fresh._lacked = dict(kinds[0]._lacked)
     monkeypatch.setattr(fresh._backend, "link", None)
     fresh.take(Code("another processor", dict.fromkeys(found.kernels, b"")))
     assert not fresh._known

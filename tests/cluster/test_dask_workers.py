@@ -19,7 +19,7 @@ from test_planner import _step, heat, numbers
 import npaccel
 from npaccel import BackendUnavailable, Map, _native
 from npaccel.cluster import dask_workers, folding, trees, wires
-from npaccel.cluster.dask_workers import Workers
+from npaccel.cluster.dask_workers import Workers, connected
 from npaccel.cluster.recorded import plan_pending
 
 distributed = pytest.importorskip("distributed")
@@ -208,10 +208,10 @@ def test_what_is_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         BackendUnavailable, match=r"asked tcp://127.0.0.1:9, .*no scheduler answered"
     ):
-        Workers("tcp://127.0.0.1:9")
+        connected("tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(BackendUnavailable, match=r"pip install npaccel\[cluster\]"):
-        Workers("tcp://127.0.0.1:9")
+        connected("tcp://127.0.0.1:9")
 
 
 def test_the_death_of_a_worker_is_an_error() -> None:
