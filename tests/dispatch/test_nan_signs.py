@@ -53,7 +53,8 @@ def combinations(count: int, dtype: str) -> list[np.ndarray]:
     if dtype[0] == "c":
         values = np.array([complex(*parts) for parts in itertools.product(PARTS, PARTS)])
     grid = np.meshgrid(*[values.astype(dtype)] * count, indexing="ij")
-    return [np.concatenate([np.append(g.ravel(), [1.0] * k) for k in range(TIMES)]) for g in grid]
+    ones = [np.ones(k, dtype) for k in range(TIMES)]  # other numbers of a vector
+    return [np.concatenate([x for k in ones for x in (g.ravel(), k)]) for g in grid]
 
 
 def undecided(operands: list[np.ndarray]) -> np.ndarray:
