@@ -37,11 +37,13 @@ typedef struct npa_arithmetic {
     npa_lanes_function *lanes;
     /* sums[i] += x[k * step + i] */
     void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n);
-    void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
+    /* results[r] = the sum of x[r * step + k * apart], k < n; n: at most NPA_FOLD_BLOCK, or
+     * NPA_FOLD_LANES where `apart` is not 1 */
+    void (*rows)(const void *x, int64_t step, int64_t apart, int64_t n, int64_t m, void *results);
     void (*chunk)(const void *x, int64_t n, void *result); /* of at most NPA_FOLD_CHUNK elements */
     int type, size; /* that it computes with */
 } npa_arithmetic;
-/* Of floats and of doubles. */
-extern const npa_arithmetic npa_arithmetics[2];
+/* Of floats and of doubles; those of complex numbers add both parts alike. */
+extern const npa_arithmetic npa_arithmetics[2][2];
 
 #endif

@@ -1,4 +1,4 @@
-/* fold_loops.c: sums of blocks, lanes and short rows, of floats and doubles. */
+/* fold_loops.c: sums of blocks, lanes and short rows, of floats, doubles and pairs of them. */
 #include "loops/loops.h"
 #include "loops/fold.h"
 
@@ -11,39 +11,44 @@
 enum { LANES = NPA_FOLD_LANES, ABREAST = 8 }; /* ABREAST: short rows, at once */
 enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a chunk's blocks */
 
-/* n elements into the lanes; the lanes as halves, the result in the first. */
-#define INTO_LANES(lanes, from, n)                                                                 \
+/* In all of these W values of type T are an element.
+ *
+ * n values into the lanes, so many at a time as registers hold; the lanes as halves, the result in
+ * the first. */
+#define INTO_LANES(lanes, from, n, W)                                                              \
     do {                                                                                           \
-        int64_t done = 0;                                                                          \
-        for (; done + LANES <= (n); done += LANES) {                                               \
-            for (int k = 0; k < LANES; k++) {                                                      \
-                (lanes)[k] = (lanes)[k] + (from)[done + k];                                        \
+        int64_t whole = (n) / (LANES * (W)) * (LANES * (W));                                       \
+        for (int part = 0; part < LANES * (W); part += LANES) {                                    \
+            for (int64_t done = part; done < whole; done += LANES * (W)) {                         \
+                for (int k = 0; k < LANES; k++) {                                                  \
+                    (lanes)[part + k] = (lanes)[part + k] + (from)[done + k];                      \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
-        for (int k = 0; done < (n); done++, k++) {                                                 \
-            (lanes)[k] = (lanes)[k] + (from)[done];                                                \
+        for (int64_t k = 0; whole + k < (n); k++) {                                                \
+            (lanes)[k] = (lanes)[k] + (from)[whole + k];                                           \
         }                                                                                          \
     } while (0)
-#define HALVE(lanes)                                                                               \
-    for (int half = LANES / 2; half > 0; half /= 2) {                                              \
+#define HALVE(lanes, W)                                                                            \
+    for (int half = LANES / 2 * (W); half >= (W); half /= 2) {                                     \
         for (int k = 0; k < half; k++) {                                                           \
             (lanes)[k] = (lanes)[k] + (lanes)[k + half];                                           \
         }                                                                                          \
     }
-#define FOLD(NAME, T)                                                                              \
+#define FOLD(NAME, T, W)                                                                           \
     NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)      \
     {                                                                                              \
         const T *a = older;                                                                        \
         T *b = to;                                                                                 \
-        for (int64_t i = 0; i < width; i++) {                                                      \
+        for (int64_t i = 0; i < width * (W); i++) {                                                \
             b[i] = a[i] + b[i];                                                                    \
         }                                                                                          \
     }                                                                                              \
     NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)             \
     {                                                                                              \
-        T here[LANES];                                                                             \
+        T here[LANES * (W)];                                                                       \
         memcpy(here, lanes, sizeof here);                                                          \
-        INTO_LANES(here, (const T *)x, n);                                                         \
+        INTO_LANES(here, (const T *)x, n * (W), W);                                                \
         memcpy(lanes, here, sizeof here);                                                          \
     }                                                                                              \
     NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step,         \
@@ -51,6 +56,7 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
     {                                                                                              \
         T *restrict to = sums;                                                                     \
         const T *restrict from = x;                                                                \
+        step *= (W), n *= (W);                                                                     \
         /* Results are loaded and stored once for four rows. */                                    \
         for (; m >= 4; m -= 4, from += 4 * step) {                                                 \
             const T *b = from + step, *c = b + step, *d = c + step;                                \
@@ -64,78 +70,84 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
             }                                                                                      \
         }                                                                                          \
     }
-/* to[0] = the result of n rows of at most a block each, one behind the other every `step`
- * elements. */
-#define FOLD_ROWS(NAME, T)                                                                    \
-    NPA_EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
-                                           void *results)                                     \
-    {                                                                                         \
-        T *to = results;                                                                      \
-        int64_t r = 0;                                                                        \
-        for (; n <= LANES && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */ \
-            T lanes[LANES][ABREAST];                                                          \
-            for (int k = 0; k < n; k++) {                                                     \
-                for (int w = 0; w < ABREAST; w++) {                                           \
-                    lanes[k][w] = 0 + ((const T *)x)[(r + w) * step + k];                     \
-                }                                                                             \
-            }                                                                                 \
-            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
-                for (int k = 0; k < half && k + half < n; k++) {                              \
-                    for (int w = 0; w < ABREAST; w++) {                                       \
-                        lanes[k][w] = lanes[k][w] + lanes[k + half][w];                       \
-                    }                                                                         \
-                }                                                                             \
-            }                                                                                 \
-            memcpy(to + r, lanes[0], sizeof lanes[0]);                                        \
-        }                                                                                     \
-        for (; r < m; r++) {                                                                  \
-            const T *from = (const T *)x + r * step;                                          \
-            T lanes[LANES];                                                                   \
-            for (int k = 0; k < LANES; k++) {                                                 \
-                lanes[k] = 0;                                                                 \
-            }                                                                                 \
-            INTO_LANES(lanes, from, n);                                                       \
-            HALVE(lanes)                                                                      \
-            to[r] = lanes[0];                                                                 \
-        }                                                                                     \
-    }
-/* The result of a chunk, one element behind the other. */
-#define FOLD_CHUNK(NAME, T)                                                                        \
-    NPA_EACH_PROCESSOR static void chunk_##NAME(const void *x, int64_t n, void *result)            \
+/* to[0] = the result of n elements, every `apart`; of m rows, one behind the other every `step`.
+ * Rows are of at most a block, or of LANES where the elements lie apart. */
+#define FOLD_ROWS(NAME, T, W)                                                                      \
+    NPA_EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t apart,         \
+                                               int64_t n, int64_t m, void *results)                \
     {                                                                                              \
-        T stack[LEVELS][LANES], lanes[LANES];                                                      \
-        int top = 0;                                                                               \
-        for (int64_t at = 0, count = 0; at < n; at += BLOCK, count++) {                            \
-            const T *from = (const T *)x + at;                                                     \
-            int64_t m = n - at < BLOCK ? n - at : BLOCK;                                           \
-            for (int k = 0; k < LANES; k++) {                                                      \
+        T *to = results;                                                                           \
+        int64_t r = 0;                                                                             \
+        for (; n <= LANES && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */      \
+            T lanes[LANES][ABREAST * (W)];                                                         \
+            const T *from = (const T *)x + r * step * (W);                                         \
+            for (int64_t k = 0; k < n; k++) {                                                      \
+                for (int w = 0; w < ABREAST * (W); w++) {                                          \
+                    lanes[k][w] = 0 + from[(w / (W) * step + k * apart) * (W) + w % (W)];          \
+                }                                                                                  \
+            }                                                                                      \
+            for (int half = LANES / 2; half > 0; half /= 2) {                                      \
+                for (int k = 0; k < half && k + half < n; k++) {                                   \
+                    for (int w = 0; w < ABREAST * (W); w++) {                                      \
+                        lanes[k][w] = lanes[k][w] + lanes[k + half][w];                            \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+            memcpy(to + r * (W), lanes[0], sizeof lanes[0]);                                       \
+        }                                                                                          \
+        for (; r < m; r++) {                                                                       \
+            const T *from = (const T *)x + r * step * (W);                                         \
+            T lanes[LANES * (W)];                                                                  \
+            for (int k = 0; k < LANES * (W); k++) {                                                \
                 lanes[k] = 0;                                                                      \
             }                                                                                      \
-            INTO_LANES(lanes, from, m);                                                            \
+            if (apart == 1) {                                                                      \
+                INTO_LANES(lanes, from, n * (W), W);                                               \
+            }                                                                                      \
+            for (int64_t k = 0; apart != 1 && k < n * (W); k++) {                                  \
+                lanes[k] = lanes[k] + from[k / (W) * apart * (W) + k % (W)];                       \
+            }                                                                                      \
+            HALVE(lanes, W)                                                                        \
+            memcpy(to + r * (W), lanes, (W) * sizeof(T));                                          \
+        }                                                                                          \
+    }
+/* The result of a chunk, one element behind the other. */
+#define FOLD_CHUNK(NAME, T, W)                                                                     \
+    NPA_EACH_PROCESSOR static void chunk_##NAME(const void *x, int64_t n, void *result)            \
+    {                                                                                              \
+        T stack[LEVELS][LANES * (W)], lanes[LANES * (W)];                                          \
+        int top = 0;                                                                               \
+        for (int64_t at = 0, count = 0; at < n; at += BLOCK, count++) {                            \
+            const T *from = (const T *)x + at * (W);                                               \
+            int64_t m = n - at < BLOCK ? n - at : BLOCK;                                           \
+            for (int k = 0; k < LANES * (W); k++) {                                                \
+                lanes[k] = 0;                                                                      \
+            }                                                                                      \
+            INTO_LANES(lanes, from, m * (W), W);                                                   \
             for (int64_t bits = count; bits & 1; bits >>= 1) {                                     \
                 top--;                                                                             \
-                for (int k = 0; k < LANES; k++) {                                                  \
+                for (int k = 0; k < LANES * (W); k++) {                                            \
                     lanes[k] = stack[top][k] + lanes[k];                                           \
                 }                                                                                  \
             }                                                                                      \
             memcpy(stack[top++], lanes, sizeof lanes);                                             \
         }                                                                                          \
         for (top -= 2; top >= 0; top--) {                                                          \
-            for (int k = 0; k < LANES; k++) {                                                      \
+            for (int k = 0; k < LANES * (W); k++) {                                                \
                 lanes[k] = stack[top][k] + lanes[k];                                               \
             }                                                                                      \
         }                                                                                          \
-        HALVE(lanes)                                                                               \
-        memcpy(result, lanes, sizeof lanes[0]);                                                    \
+        HALVE(lanes, W)                                                                            \
+        memcpy(result, lanes, (W) * sizeof(T));                                                    \
     }
-FOLD(f4, float)
-FOLD(f8, double)
-FOLD_ROWS(f4, float)
-FOLD_ROWS(f8, double)
-FOLD_CHUNK(f4, float)
-FOLD_CHUNK(f8, double)
+#define FOLDS(NAME, T, W) FOLD(NAME, T, W) FOLD_ROWS(NAME, T, W) FOLD_CHUNK(NAME, T, W)
+FOLDS(f4, float, 1)
+FOLDS(f8, double, 1)
+FOLDS(c8, float, 2)
+FOLDS(c16, double, 2)
 
-#define ARITHMETIC(NAME, TYPE, SIZE)                                                              \
+#define ARITHMETIC(NAME, TYPE, SIZE)                                                               \
     {combine_##NAME, lanes_##NAME, columns_##NAME, rows_##NAME, chunk_##NAME, TYPE, SIZE}
-const npa_arithmetic npa_arithmetics[2] = {ARITHMETIC(f4, NPY_FLOAT, 4),
-                                           ARITHMETIC(f8, NPY_DOUBLE, 8)};
+const npa_arithmetic npa_arithmetics[2][2] = {
+    {ARITHMETIC(f4, NPY_FLOAT, 4), ARITHMETIC(f8, NPY_DOUBLE, 8)},
+    {ARITHMETIC(c8, NPY_CFLOAT, 8), ARITHMETIC(c16, NPY_CDOUBLE, 16)}};

@@ -5,7 +5,7 @@
  *     fold the lanes
  * and push chunks on a counter per row, rows on one per result.
  *
- * Where results have one lane each, up to 2048 of them go through their rows together. */
+ * Where results have one lane each, up to 16 KiB of them go through their rows together. */
 #include "run/run.h"
 #include "run/fold.h"
 
@@ -17,7 +17,8 @@
 #pragma GCC optimize("O3", "no-associative-math")
 #endif
 
-enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 2048 };
+enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK };
+enum { WIDEST = 2 * sizeof(double), COLUMNS = 2048 * sizeof(double) }; /* bytes */
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
 enum { ROWS = 256 }; /* short rows, with one look where they lie */
 enum { TASK = 64 << 10 }; /* elements */
@@ -68,7 +69,7 @@ typedef struct {
     const arithmetic *a;
     npa_order order;
     const npa_folding *of;
-    int type, part;      /* of the operand; of complex ones, which part is summed: 0, 1, or -1 */
+    int type; /* of the operand */
     const char *in, *mask;
     char *out;
     int64_t shape[NPA_MAX_DIMS], in_step[NPA_MAX_DIMS], mask_step[NPA_MAX_DIMS],
@@ -77,8 +78,8 @@ typedef struct {
     int64_t in_row, mask_row;  /* bytes from one of them to the next */
     int64_t chunks;            /* of a row */
     bool dense;                /* rows may be read where they are */
+    bool brief;                /* rows are added several at a time, see fold_parts */
     bool through_half;         /* the loop's type is f2, the operand's is not */
-    bool nothing;              /* imaginary parts of what has none */
     char *partials;            /* per result, row and chunk; NULL: a task has whole results */
     int64_t each;              /* results, partials, or pieces of rows of results, of a task */
     int64_t pieces;            /* of a row of results of one lane */
@@ -91,10 +92,6 @@ static const void *load(const fold *f, const char *in, int64_t step, const char 
                         int64_t mask_step, int64_t n, void *room, bool dense)
 {
     const arithmetic *a = f->a;
-    if (f->nothing) {
-        fill(a, room, n);
-        return room;
-    }
     if (dense && mask == NULL) {
         return in;
     }
@@ -131,7 +128,7 @@ static int64_t locate(const fold *f, const int *axes, int n, int64_t number, con
 static void fold_lanes(const arithmetic *a, char *lanes)
 {
     for (int half = LANES / 2; half > 0; half /= 2) {
-        char right[LANES / 2 * sizeof(double)];
+        char right[LANES / 2 * WIDEST];
         memcpy(right, lanes + half * a->size, (size_t)(half * a->size));
         a->combine(lanes, right, half);
         memcpy(lanes, right, (size_t)(half * a->size));
@@ -141,7 +138,7 @@ static void fold_lanes(const arithmetic *a, char *lanes)
 /* A chunk at hand. */
 typedef struct {
     counter blocks;
-    double stack[BLOCK_LEVELS * LANES], lanes[LANES];
+    char stack[BLOCK_LEVELS * LANES * WIDEST], lanes[LANES * WIDEST];
 } chunk_state;
 
 size_t npa_fold_state_bytes(void) { return (sizeof(chunk_state) + 63) & ~(size_t)63; }
@@ -150,7 +147,7 @@ void npa_fold_begin(void *state, const arithmetic *a)
 {
     chunk_state *s = state;
     s->blocks =
-        (counter){.width = LANES, .stack = (char *)s->stack, .bytes = (size_t)(LANES * a->size)};
+        (counter){.width = LANES, .stack = s->stack, .bytes = (size_t)(LANES * a->size)};
 }
 
 void npa_fold_take(void *state, const arithmetic *a, const void *x, int64_t n)
@@ -167,16 +164,16 @@ void npa_fold_end(void *state, const arithmetic *a, void *out)
 {
     chunk_state *s = state;
     take(&s->blocks, a, s->lanes);
-    fold_lanes(a, (char *)s->lanes);
+    fold_lanes(a, s->lanes);
     memcpy(out, s->lanes, (size_t)a->size);
 }
 
 /* A chunk of a row; its result to `out`. */
 static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t n, void *out)
 {
-    double room[BLOCK];
+    char room[BLOCK * WIDEST];
     chunk_state state;
-    if (f->dense && mask == NULL && !f->nothing) {
+    if (f->dense && mask == NULL) {
         f->a->chunk(in, n, out);
         return;
     }
@@ -205,6 +202,26 @@ static void fold_part(const fold *f, int64_t number, void *out)
     fold_chunk(f, in, mask, Py_MIN(f->row - first, NPA_FOLD_CHUNK), out);
 }
 
+/* Parts from number `number` on, of short rows as many of `most` as lie evenly; how many. */
+static int64_t fold_parts(const fold *f, int64_t number, int64_t most, char *out)
+{
+    const npa_order *o = &f->order;
+    if (!f->brief) {
+        fold_part(f, number, out);
+        return 1;
+    }
+    int64_t row = number % f->rows, size = f->a->size, n = 1, step = 0;
+    const char *in = f->in + locate(f, o->band, o->nband, number / f->rows, f->in_step) +
+                     locate(f, o->inner, o->first, row, f->in_step);
+    int axis = o->first > 0 ? o->inner[o->first - 1] : o->nband > 0 ? o->band[o->nband - 1] : -1;
+    if (axis >= 0) {
+        int64_t left = f->shape[axis] - (o->first > 0 ? row : number) % f->shape[axis];
+        n = Py_MIN(Py_MIN(left, most), ROWS), step = f->in_step[axis] / size;
+    }
+    f->a->rows(in, step, f->in_row / size, f->row, n, out);
+    return n;
+}
+
 /* Whether results are written as they are computed. */
 static bool is_plain(const fold *f)
 {
@@ -224,16 +241,12 @@ static void store(const fold *f, int64_t point, char *value)
     }
     int out = of->out_type, loop = of->rule->loop_type[1];
     char *to = f->out + locate(f, f->order.band, f->order.nband, point, f->out_step);
-    double begun[1];
     if (of->initial != NULL) {
-        int real = f->part >= 0 ? a->type : loop;
-        npa_cast(real, of->initial + (f->part > 0 ? a->size : 0), 0, a->type, (char *)begun, 0, 1);
+        char begun[WIDEST];
+        npa_cast(loop, of->initial, 0, a->type, begun, 0, 1);
         a->combine(begun, value, 1);
     }
-    if (f->part >= 0) {
-        int real = out == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
-        npa_cast(a->type, value, 0, real, to + (f->part > 0 ? npa_item_sizes[real] : 0), 0, 1);
-    } else if (loop == NPY_HALF && out != NPY_HALF) {
+    if (loop == NPY_HALF && out != NPY_HALF) {
         npy_half rounded;
         npa_cast(a->type, value, 0, NPY_HALF, (char *)&rounded, 0, 1);
         npa_cast(NPY_HALF, (char *)&rounded, 0, out, to, 0, 1);
@@ -246,25 +259,26 @@ static void store(const fold *f, int64_t point, char *value)
 static void fold_point(const fold *f, int64_t point, const char *parts)
 {
     const arithmetic *a = f->a;
-    double chunk_stack[CHUNK_LEVELS], row_stack[ROW_LEVELS], value[1];
-    counter chunks = {.width = 1, .stack = (char *)chunk_stack, .bytes = (size_t)a->size};
-    counter rows = {.width = 1, .stack = (char *)row_stack, .bytes = (size_t)a->size};
-    for (int64_t row = 0, number = point * f->rows * f->chunks; row < f->rows; row++) {
-        for (int64_t k = 0; k < f->chunks; k++, number++) {
-            if (parts != NULL) {
-                memcpy(value, parts + number * a->size, (size_t)a->size);
-            } else {
-                fold_part(f, number, value);
-            }
+    size_t size = (size_t)a->size;
+    char chunk_stack[CHUNK_LEVELS * WIDEST], row_stack[ROW_LEVELS * WIDEST], value[WIDEST];
+    char computed[ROWS * WIDEST];
+    counter chunks = {.width = 1, .stack = chunk_stack, .bytes = size};
+    counter rows = {.width = 1, .stack = row_stack, .bytes = size};
+    int64_t all = f->rows * f->chunks, first = point * all;
+    for (int64_t i = 0, n; i < all; i += n) {
+        const char *at = parts != NULL ? parts + (first + i) * a->size : computed;
+        n = parts != NULL ? 1 : fold_parts(f, first + i, all - i, computed);
+        for (int64_t k = 0; k < n; k++) {
+            memcpy(value, at + (size_t)k * size, size);
             push(f->chunks == 1 ? &rows : &chunks, a, value);
         }
-        if (f->chunks != 1) {
+        if (f->chunks != 1 && (i + n) % f->chunks == 0) {
             take(&chunks, a, value);
             push(&rows, a, value);
         }
     }
     take(&rows, a, value);
-    store(f, point, (char *)value);
+    store(f, point, value);
 }
 
 /* Results `point` and `n` in all that follow it along the last band axis. */
@@ -281,28 +295,21 @@ static void store_all(const fold *f, int64_t point, int64_t n, char *results)
     }
 }
 
-/* Results of one short row each: `n` from number `point` on, that lie evenly. */
+/* Results of one short row each: `n` from number `point` on. */
 static void fold_short(const fold *f, int64_t point, int64_t n)
 {
-    const arithmetic *a = f->a;
-    const npa_order *o = &f->order;
-    double results[ROWS];
-    int64_t extent = f->shape[o->band[o->nband - 1]], step = f->in_step[o->band[o->nband - 1]];
-    while (n > 0) {
-        int64_t left = extent - point % extent, m = left < n ? left : n;
-        m = m < ROWS ? m : ROWS;
-        const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step);
-        a->rows(in, step / a->size, f->row, m, results);
-        store_all(f, point, m, (char *)results);
-        point += m, n -= m;
+    char results[ROWS * WIDEST];
+    for (int64_t m; n > 0; point += m, n -= m) {
+        m = fold_parts(f, point, n, results);
+        store_all(f, point, m, results);
     }
 }
 
 /* -------------------------------------------------------------------------- results of one lane */
 
 typedef struct {
-    double blocks[BLOCK_LEVELS][COLUMNS], chunks[CHUNK_LEVELS][COLUMNS], rows[ROW_LEVELS][COLUMNS];
-    double sums[COLUMNS], room[COLUMNS];
+    char blocks[BLOCK_LEVELS * COLUMNS], chunks[CHUNK_LEVELS * COLUMNS], rows[ROW_LEVELS * COLUMNS];
+    char sums[COLUMNS], room[COLUMNS];
 } columns;
 
 /* `n` neighbouring results, from number `point` on, of one row along the last band axis. */
@@ -312,14 +319,14 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
     const npa_order *o = &f->order;
     int last = o->band[o->nband - 1];
     size_t bytes = (size_t)(n * a->size);
-    counter blocks = {.width = n, .stack = (char *)c->blocks, .bytes = bytes};
-    counter chunks = {.width = n, .stack = (char *)c->chunks, .bytes = bytes};
-    counter rows = {.width = n, .stack = (char *)c->rows, .bytes = bytes};
+    counter blocks = {.width = n, .stack = c->blocks, .bytes = bytes};
+    counter chunks = {.width = n, .stack = c->chunks, .bytes = bytes};
+    counter rows = {.width = n, .stack = c->rows, .bytes = bytes};
     const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step), *mask = f->mask;
     mask = mask != NULL ? mask + locate(f, o->band, o->nband, point, f->mask_step) : NULL;
     bool dense = f->type == a->type && f->in_step[last] == a->size;
     /* Rows, together */
-    bool several = dense && mask == NULL && !f->nothing && f->in_row % a->size == 0;
+    bool several = dense && mask == NULL && f->in_row % a->size == 0;
     for (int64_t row = 0; row < f->rows; row++) {
         const char *p = in + locate(f, o->inner, o->first, row, f->in_step);
         const char *m = mask != NULL ? mask + locate(f, o->inner, o->first, row, f->mask_step)
@@ -347,7 +354,7 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
         push(&rows, a, c->sums);
     }
     take(&rows, a, c->sums);
-    store_all(f, point, n, (char *)c->sums);
+    store_all(f, point, n, c->sums);
 }
 
 /* ---------------------------------------------------------------------------------------- tasks */
@@ -373,18 +380,17 @@ static void run_task(void *context, int64_t task, int worker)
         }
     } else if (f->partials != NULL) {
         int64_t all = f->points * f->rows * f->chunks;
-        for (int64_t i = task * f->each; i < (task + 1) * f->each && i < all; i++) {
-            fold_part(f, i, f->partials + i * f->a->size);
+        int64_t end = Py_MIN((task + 1) * f->each, all);
+        for (int64_t i = task * f->each; i < end;) {
+            i += fold_parts(f, i, end - i, f->partials + i * f->a->size);
         }
     } else {
         int64_t first = task * f->each, end = Py_MIN(first + f->each, f->points);
-        bool brief = f->rows == 1 && f->row <= BLOCK && f->dense && f->mask == NULL &&
-                     !f->nothing && f->order.nband > 0 &&
-                     f->in_step[f->order.band[f->order.nband - 1]] % f->a->size == 0;
-        if (brief) {
+        bool single = f->brief && f->rows == 1 && f->order.nband > 0;
+        if (single) {
             fold_short(f, first, end - first);
         }
-        for (int64_t i = first; i < end && !brief; i++) {
+        for (int64_t i = first; i < end && !single; i++) {
             fold_point(f, i, NULL);
         }
     }
@@ -399,7 +405,7 @@ static int64_t cut(fold *f)
     int64_t unit = f->rows * f->row, all = f->points;
     if (f->order.banded) {
         int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
-        f->pieces = ceiling(extent, COLUMNS);
+        f->pieces = ceiling(extent * f->a->size, COLUMNS);
         if (f->points / extent * f->pieces < threads) {
             f->pieces = ceiling(extent, NARROW) < threads ? ceiling(extent, NARROW) : threads;
         }
@@ -478,25 +484,6 @@ static bool is_even(const fold *f, const int64_t *steps)
     return true;
 }
 
-/* Both parts of complex numbers, one after the other. */
-static int run_parts(fold *f)
-{
-    int type = f->type, kinds = 0;
-    if (!PyTypeNum_ISCOMPLEX(f->of->rule->loop_type[0])) {
-        return run(f);
-    }
-    bool real = !PyTypeNum_ISCOMPLEX(type); /* its imaginary parts are 0 */
-    int size = real ? 0 : npa_item_sizes[type] / 2;
-    const char *in = f->in;
-    for (f->part = 0; f->part < 2 && kinds >= 0; f->part++) {
-        f->type = real ? type : type == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
-        f->in = in + f->part * size, f->nothing = real && f->part == 1;
-        int found = run(f);
-        kinds = found < 0 ? -1 : kinds | found;
-    }
-    return kinds;
-}
-
 /* Results' axes that are walked as one are one: neighbours are folded together. */
 static void join_band(fold *f)
 {
@@ -515,13 +502,24 @@ static void join_band(fold *f)
     }
 }
 
+/* Whether steps are whole elements, and rows so short that several are added at a time. */
+static bool is_brief(const fold *f)
+{
+    const npa_order *o = &f->order;
+    bool brief = f->type == f->a->type && f->mask == NULL && !o->banded &&
+                 f->row <= (f->dense ? BLOCK : LANES) && f->in_row % f->a->size == 0;
+    for (int i = 0; i < f->of->ndim; i++) {
+        brief &= f->in_step[i] % f->a->size == 0 || f->shape[i] == 1;
+    }
+    return brief;
+}
+
 static void prepare(fold *f, const npa_folding *of)
 {
     int type, loop = of->rule->loop_type[0];
     *f = (fold){.a = npa_fold_arithmetic(of->rule, &type),
                 .of = of,
                 .type = of->in_type,
-                .part = -1,
                 .points = 1,
                 .rows = 1,
                 .in = of->in,
@@ -544,6 +542,7 @@ static void prepare(fold *f, const npa_folding *of)
     f->in_row = o->ninner > 0 ? f->in_step[o->inner[o->ninner - 1]] : 0;
     f->mask_row = o->ninner > 0 ? f->mask_step[o->inner[o->ninner - 1]] : 0;
     f->dense = f->type == f->a->type && (f->in_row == f->a->size || f->row == 1);
+    f->brief = is_brief(f);
 }
 
 int npa_fold_told(const npa_folding *of, int kinds)
@@ -591,7 +590,7 @@ int npa_fold(const npa_folding *of)
         }
         set_mask(&f, made);
     }
-    int before = npa_now(NPA_IN_LOOPS), kinds = npa_fold_told(of, run_parts(&f));
+    int before = npa_now(NPA_IN_LOOPS), kinds = npa_fold_told(of, run(&f));
     npa_now(before);
     free(made);
     return kinds;

@@ -4,8 +4,9 @@
 
 const npa_arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
 {
-    bool wide = rule->loop_type[0] == NPY_DOUBLE || rule->loop_type[0] == NPY_CDOUBLE;
-    const npa_arithmetic *a = &npa_arithmetics[wide];
+    int loop = rule->loop_type[0];
+    bool wide = loop == NPY_DOUBLE || loop == NPY_CDOUBLE;
+    const npa_arithmetic *a = &npa_arithmetics[PyTypeNum_ISCOMPLEX(loop)][wide];
     *type = a->type;
     return a;
 }

@@ -13,8 +13,8 @@ bool npa_sink_possible(const npa_request *r)
 {
     const npa_rule *rule = r->rule;
     bool ours = npa_folds_in_order(r), real = !PyTypeNum_ISCOMPLEX(rule->loop_type[0]);
-    bool exact = !rule->ordered && !r->initial;
-    return rule->kind == NPA_REDUCE && !r->mask && real && (ours || exact);
+    bool exact = !rule->ordered && !r->initial && real;
+    return rule->kind == NPA_REDUCE && !r->mask && (ours || exact);
 }
 
 int npa_sink_prepare(npa_sink *s, npa_request *r)
