@@ -183,8 +183,15 @@ REALS(float)
 REALS(double)
 
 /* What is true of either part. */
-NPA_EACH_PROCESSOR static void either(const char *pair, char *to, int64_t to_step, int64_t n)
+NPA_EACH_PROCESSOR static void either(const char *restrict pair, char *restrict to,
+                                      int64_t to_step, int64_t n)
 {
+    if (to_step == 1) {
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = pair[2 * i] | pair[2 * i + 1];
+        }
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
         to[i * to_step] = pair[2 * i] | pair[2 * i + 1];
     }

@@ -8,6 +8,7 @@
  * Where results have one lane each, up to 16 KiB of them go through their rows together. */
 #include "run/run.h"
 #include "run/fold.h"
+#include "run/fold_counter.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -23,45 +24,6 @@ enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
 enum { ROWS = 256 }; /* short rows, with one look where they lie */
 enum { TASK = 64 << 10 }; /* elements */
 enum { NARROW = 64 }; /* columns that are not cut among threads */
-
-typedef npa_arithmetic arithmetic;
-
-/* ----------------------------------------------------------------------------------- counters */
-
-/* Equal-sized neighbours combine at once, the rest from the smallest up. */
-typedef struct {
-    int64_t count, width;
-    char *stack; /* levels of `width` values */
-    size_t bytes; /* of a level */
-    int top;     /* levels in use */
-} counter;
-
-static void push(counter *c, const arithmetic *a, void *value)
-{
-    for (int64_t bits = c->count++; bits & 1; bits >>= 1) {
-        a->combine(c->stack + (size_t)--c->top * c->bytes, value, c->width);
-    }
-    memcpy(c->stack + (size_t)c->top++ * c->bytes, value, c->bytes);
-}
-
-static void fill(const arithmetic *a, void *to, int64_t n)
-{
-    memset(to, 0, (size_t)(n * a->size));
-}
-
-/* The combination of all that was pushed; the identity if nothing was. */
-static void take(counter *c, const arithmetic *a, void *to)
-{
-    if (c->top == 0) {
-        fill(a, to, c->width);
-        return;
-    }
-    memcpy(to, c->stack + (size_t)--c->top * c->bytes, c->bytes);
-    while (c->top > 0) {
-        a->combine(c->stack + (size_t)--c->top * c->bytes, to, c->width);
-    }
-    c->count = 0;
-}
 
 /* --------------------------------------------------------------------------------- the request */
 
@@ -79,6 +41,7 @@ typedef struct {
     int64_t chunks;            /* of a row */
     bool dense;                /* rows may be read where they are */
     bool brief;                /* rows are added several at a time, see fold_parts */
+    bool whole;                /* steps are whole elements of what it computes with */
     bool through_half;         /* the loop's type is f2, the operand's is not */
     char *partials;            /* per result, row and chunk; NULL: a task has whole results */
     int64_t each;              /* results, partials, or pieces of rows of results, of a task */
@@ -202,6 +165,23 @@ static void fold_part(const fold *f, int64_t number, void *out)
     fold_chunk(f, in, mask, Py_MIN(f->row - first, NPA_FOLD_CHUNK), out);
 }
 
+/* Results of n short rows, `step` bytes apart; of how many. */
+static int64_t fold_rows(const fold *f, const char *in, int64_t step, int64_t n, char *out)
+{
+    int64_t size = f->a->size, row = f->row;
+    if (f->whole) {
+        f->a->rows(in, step / size, f->in_row / size, row, n, out);
+        return n;
+    }
+    char room[BLOCK * WIDEST];
+    n = Py_MIN(n, BLOCK / row);
+    for (int64_t k = 0; k < row; k++, in += f->in_row) {
+        load(f, in, step, NULL, 0, n, room + k * n * size, false);
+    }
+    f->a->rows(room, 1, n, row, n, out);
+    return n;
+}
+
 /* Parts from number `number` on, of short rows as many of `most` as lie evenly; how many. */
 static int64_t fold_parts(const fold *f, int64_t number, int64_t most, char *out)
 {
@@ -210,16 +190,15 @@ static int64_t fold_parts(const fold *f, int64_t number, int64_t most, char *out
         fold_part(f, number, out);
         return 1;
     }
-    int64_t row = number % f->rows, size = f->a->size, n = 1, step = 0;
+    int64_t row = number % f->rows, n = 1, step = 0;
     const char *in = f->in + locate(f, o->band, o->nband, number / f->rows, f->in_step) +
                      locate(f, o->inner, o->first, row, f->in_step);
     int axis = o->first > 0 ? o->inner[o->first - 1] : o->nband > 0 ? o->band[o->nband - 1] : -1;
     if (axis >= 0) {
         int64_t left = f->shape[axis] - (o->first > 0 ? row : number) % f->shape[axis];
-        n = Py_MIN(Py_MIN(left, most), ROWS), step = f->in_step[axis] / size;
+        n = Py_MIN(Py_MIN(left, most), ROWS), step = f->in_step[axis];
     }
-    f->a->rows(in, step, f->in_row / size, f->row, n, out);
-    return n;
+    return fold_rows(f, in, step, n, out);
 }
 
 /* Whether results are written as they are computed. */
@@ -502,16 +481,15 @@ static void join_band(fold *f)
     }
 }
 
-/* Whether steps are whole elements, and rows so short that several are added at a time. */
-static bool is_brief(const fold *f)
+/* Whether rows are so short that several are added at a time. */
+static void set_brief(fold *f)
 {
-    const npa_order *o = &f->order;
-    bool brief = f->type == f->a->type && f->mask == NULL && !o->banded &&
-                 f->row <= (f->dense ? BLOCK : LANES) && f->in_row % f->a->size == 0;
+    f->whole = f->type == f->a->type && f->in_row % f->a->size == 0;
     for (int i = 0; i < f->of->ndim; i++) {
-        brief &= f->in_step[i] % f->a->size == 0 || f->shape[i] == 1;
+        f->whole &= f->in_step[i] % f->a->size == 0 || f->shape[i] == 1;
     }
-    return brief;
+    f->brief = f->mask == NULL && !f->order.banded && f->row > 0 &&
+               f->row <= (f->dense && f->whole ? BLOCK : LANES);
 }
 
 static void prepare(fold *f, const npa_folding *of)
@@ -542,7 +520,7 @@ static void prepare(fold *f, const npa_folding *of)
     f->in_row = o->ninner > 0 ? f->in_step[o->inner[o->ninner - 1]] : 0;
     f->mask_row = o->ninner > 0 ? f->mask_step[o->inner[o->ninner - 1]] : 0;
     f->dense = f->type == f->a->type && (f->in_row == f->a->size || f->row == 1);
-    f->brief = is_brief(f);
+    set_brief(f);
 }
 
 int npa_fold_told(const npa_folding *of, int kinds)

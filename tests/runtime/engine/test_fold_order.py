@@ -221,3 +221,27 @@ def test_colours_are_columns(order: tuple[int, ...]) -> None:
     found = np.asarray(na.asarray(pixels.transpose(order)).sum(order.index(0)))
     kept = [axis for axis in order if axis != 0]
     assert found.tobytes() == np.asarray(expected).transpose(np.subtract(kept, 1)).tobytes()
+
+
+VIEWS: dict[str, Any] = {
+    "part": lambda x: x[:, :20],
+    "apart": lambda x: x[:, ::3],
+    "reversed": lambda x: x[:, 20::-1],
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x.ravel()[:9000], 9),
+}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wide"), [("f2", "f2"), ("f4", "f4"), ("f4", "f8"), ("c16", "c16"), ("f4", "c16")]
+)
+@pytest.mark.parametrize("view", VIEWS)
+def test_short_rows_have_the_stated_order(dtype: str, wide: str, view: str, every_way: Any) -> None:
+    """They are added several at a time, as they lie or when they are cast."""
+    base = _made((4000, 40), dtype, "c", 6)
+    x, same = VIEWS[view](base), VIEWS[view](base.astype(wide))
+    found = every_way(
+        lambda: [np.add.reduce(na.asarray(x), axis=axes, dtype=wide) for axes in (None, -1)]
+    )
+    for way in found:
+        _same(way[0], expected(same, np.add, (0, 1)))
+        _same(way[1], expected(same, np.add, (1,)))
