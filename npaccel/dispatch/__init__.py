@@ -48,7 +48,7 @@ HOOKS: dict[str, Callable[..., Any]] = {
 # Modules that look at arrays' exact classes.
 EXACT: Final = (
     *("joblib.hashing", "joblib.numpy_pickle", "joblib.executor", "joblib.pool"),
-    *("orjson", "ormsgpack"),
+    *("orjson", "ormsgpack", "matplotlib.axes._axes"),
 )
 
 

@@ -3,7 +3,7 @@
 joblib's hashes (`joblib.hash`, `Memory`) name the class: values that were computed before are found
 whether or not they were in a block. Its files keep ndarrays beside the pickle, to be mapped; and
 large ones go to worker processes as maps of a file, once for all tasks. orjson and ormsgpack write
-what is exactly an ndarray.
+what is exactly an ndarray, and matplotlib asserts that places of bars are one.
 
 Loaded when a program imports one of them.
 """
@@ -116,6 +116,21 @@ def _writes(name: str) -> Callable[[ModuleType], None]:
     return look
 
 
+def _draws(module: ModuleType) -> None:
+    axes = getattr(module, "Axes", None)
+    convert = getattr(axes, "_convert_dx", None)
+    if axes is None or convert is None:  # another version of it
+        return
+
+    @functools.wraps(convert)
+    def _convert_dx(dx: Any, x0: Any, xconv: Any, convert_units: Any) -> Any:
+        return convert(
+            dx, x0, xconv.view(np.ndarray) if type(xconv) is Array else xconv, convert_units
+        )
+
+    axes._convert_dx = staticmethod(_convert_dx)
+
+
 def see(module: ModuleType) -> None:
     """Look at a module that was imported."""
     WATCHED[module.__name__](module)
@@ -128,4 +143,5 @@ WATCHED: Final = {
     "joblib.pool": _sends,
     "orjson": _writes("dumps"),
     "ormsgpack": _writes("packb"),
+    "matplotlib.axes._axes": _draws,
 }

@@ -168,6 +168,23 @@ def test_writers_that_ask_for_the_class_itself_write_arrays(library: str, name: 
         assert write(PLAIN[:5] * 2, option=numpys) == want
 
 
+def test_bars_are_drawn() -> None:
+    """matplotlib asserts that their places are exactly an ndarray."""
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    def edges() -> list[tuple[float, ...]]:
+        figure, axes = pyplot.subplots()
+        x = np.arange(6.0) + 1
+        bars = [*axes.bar(x, x * 2), *axes.barh(x, x * 2, height=x / 9)]
+        pyplot.close(figure)
+        return [(b.get_x(), b.get_y(), b.get_width(), b.get_height()) for b in bars]
+
+    with npaccel.accelerate(min_size=0):
+        drawn = edges()
+    assert drawn == edges()
+
+
 SENT = """
 import joblib
 import numpy as np
