@@ -124,9 +124,8 @@ def _draws(module: ModuleType) -> None:
 
     @functools.wraps(convert)
     def _convert_dx(dx: Any, x0: Any, xconv: Any, convert_units: Any) -> Any:
-        return convert(
-            dx, x0, xconv.view(np.ndarray) if type(xconv) is Array else xconv, convert_units
-        )
+        plain = _native.plain(xconv) if type(xconv) is Array else xconv
+        return convert(dx, x0, plain, convert_units)
 
     axes._convert_dx = staticmethod(_convert_dx)
 

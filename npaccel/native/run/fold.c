@@ -20,6 +20,7 @@
 
 enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK };
 enum { WIDEST = 2 * sizeof(double), COLUMNS = 2048 * sizeof(double) }; /* bytes */
+#define ALIGNED _Alignas(double) char /* room for elements of any type */
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
 enum { ROWS = 256 }; /* short rows, with one look where they lie */
 enum { TASK = 64 << 10 }; /* elements */
@@ -91,7 +92,7 @@ static int64_t locate(const fold *f, const int *axes, int n, int64_t number, con
 static void fold_lanes(const arithmetic *a, char *lanes)
 {
     for (int half = LANES / 2; half > 0; half /= 2) {
-        char right[LANES / 2 * WIDEST];
+        ALIGNED right[LANES / 2 * WIDEST];
         memcpy(right, lanes + half * a->size, (size_t)(half * a->size));
         a->combine(lanes, right, half);
         memcpy(lanes, right, (size_t)(half * a->size));
@@ -101,7 +102,7 @@ static void fold_lanes(const arithmetic *a, char *lanes)
 /* A chunk at hand. */
 typedef struct {
     counter blocks;
-    char stack[BLOCK_LEVELS * LANES * WIDEST], lanes[LANES * WIDEST];
+    ALIGNED stack[BLOCK_LEVELS * LANES * WIDEST], lanes[LANES * WIDEST];
 } chunk_state;
 
 size_t npa_fold_state_bytes(void) { return (sizeof(chunk_state) + 63) & ~(size_t)63; }
@@ -134,7 +135,7 @@ void npa_fold_end(void *state, const arithmetic *a, void *out)
 /* A chunk of a row; its result to `out`. */
 static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t n, void *out)
 {
-    char room[BLOCK * WIDEST];
+    ALIGNED room[BLOCK * WIDEST];
     chunk_state state;
     if (f->dense && mask == NULL) {
         f->a->chunk(in, n, out);
@@ -173,7 +174,7 @@ static int64_t fold_rows(const fold *f, const char *in, int64_t step, int64_t n,
         f->a->rows(in, step / size, f->in_row / size, row, n, out);
         return n;
     }
-    char room[BLOCK * WIDEST];
+    ALIGNED room[BLOCK * WIDEST];
     n = Py_MIN(n, BLOCK / row);
     for (int64_t k = 0; k < row; k++, in += f->in_row) {
         load(f, in, step, NULL, 0, n, room + k * n * size, false);
@@ -221,7 +222,7 @@ static void store(const fold *f, int64_t point, char *value)
     int out = of->out_type, loop = of->rule->loop_type[1];
     char *to = f->out + locate(f, f->order.band, f->order.nband, point, f->out_step);
     if (of->initial != NULL) {
-        char begun[WIDEST];
+        ALIGNED begun[WIDEST];
         npa_cast(loop, of->initial, 0, a->type, begun, 0, 1);
         a->combine(begun, value, 1);
     }
@@ -239,8 +240,8 @@ static void fold_point(const fold *f, int64_t point, const char *parts)
 {
     const arithmetic *a = f->a;
     size_t size = (size_t)a->size;
-    char chunk_stack[CHUNK_LEVELS * WIDEST], row_stack[ROW_LEVELS * WIDEST], value[WIDEST];
-    char computed[ROWS * WIDEST];
+    ALIGNED chunk_stack[CHUNK_LEVELS * WIDEST], row_stack[ROW_LEVELS * WIDEST], value[WIDEST];
+    ALIGNED computed[ROWS * WIDEST];
     counter chunks = {.width = 1, .stack = chunk_stack, .bytes = size};
     counter rows = {.width = 1, .stack = row_stack, .bytes = size};
     int64_t all = f->rows * f->chunks, first = point * all;
@@ -277,7 +278,7 @@ static void store_all(const fold *f, int64_t point, int64_t n, char *results)
 /* Results of one short row each: `n` from number `point` on. */
 static void fold_short(const fold *f, int64_t point, int64_t n)
 {
-    char results[ROWS * WIDEST];
+    ALIGNED results[ROWS * WIDEST];
     for (int64_t m; n > 0; point += m, n -= m) {
         m = fold_parts(f, point, n, results);
         store_all(f, point, m, results);

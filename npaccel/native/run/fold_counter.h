@@ -11,9 +11,9 @@ typedef npa_arithmetic arithmetic;
 /* Equal-sized neighbours combine at once, the rest from the smallest up. */
 typedef struct {
     int64_t count, width;
-    char *stack; /* levels of `width` values */
+    char *stack;  /* levels of `width` values */
     size_t bytes; /* of a level */
-    int top;     /* levels in use */
+    int top;      /* levels in use */
 } counter;
 
 static inline void push(counter *c, const arithmetic *a, void *value)
