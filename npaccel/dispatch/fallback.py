@@ -345,7 +345,9 @@ def _adopt(result: Any, given: Mapping[int, Any]) -> Any:
             return original
         if given.get(id(result.base)) is result.base is not None:
             return result  # a view of a plain operand
-        numeric = result.dtype.kind in "biufc"  # the others are never recorded
+        # The others are never recorded; and NumPy writes over plain temporaries of foreign byte
+        # order, which the results of operators have then.
+        numeric = result.dtype.kind in "biufc" and result.dtype.isnative
         if type(result) is np.ndarray and numeric and _native.wants(result):
             return _native.wrap(result)
     return result

@@ -344,3 +344,32 @@ def test_what_was_on_the_stack_earlier_is_not_written_over() -> None:
     added = held + other
     assert (np.array(held[0]) == np.arange(0, 2 * SIZE, 2).reshape(160, 250)).all()
     assert (np.array(added[0]) == np.arange(0, 3 * SIZE, 3).reshape(160, 250)).all()
+
+
+SWAPPED: dict[str, Callable[[Array], Array]] = {
+    "astype": lambda x: x.astype(">f8") * 2,
+    "twice": lambda x: x.astype(">f8") * 2 + 1,
+    "negative": lambda x: -x.astype(">f8"),
+    "both": lambda x: x.astype(">f8") + x.astype(">f8"),
+    "of another type": lambda x: x.astype(">i4") * x.astype(">f4"),
+    "integers": lambda x: x.astype(">i4") & 3,
+    "copied": lambda x: x.astype(">f8").copy() - 0.5,
+    "picked": lambda x: x.astype(">f8")[np.arange(SIZE)] * 2,
+    "masked": lambda x: (big := x.astype(">f8"))[big > 0] / 3,
+    "repeated": lambda x: x.astype(">f8").repeat(2) * 2,
+    "a view": lambda x: x.astype(">f8").reshape(-1, 4) * 2,
+    "held": lambda x: (big := x.astype(">f8")) * 2 + (big[0] < 0),
+}
+
+
+PLAIN = (np.arange(SIZE) % 7 + 1).astype("f8")
+OF_NUMPY = {name: call(PLAIN) for name, call in SWAPPED.items()}  # outside the block
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_temporaries_of_foreign_byte_order(name: str) -> None:
+    """NumPy's operators write over them, so their results have that order, too."""
+    expected = OF_NUMPY[name]
+    for result in (SWAPPED[name](numbers()), SWAPPED[name](npaccel.asarray(PLAIN))):
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
