@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import npaccel
+from npaccel import _native
 
 from .differential import DTYPES, FOREIGN, check, edge_values
 
@@ -101,6 +102,16 @@ JOINED: dict[str, Callable[[Array], Any]] = {
     ],
     "changed between": lambda x: (np.concatenate((x, x)), np.multiply(x, 2, out=x))[0] + 1,
     "a list that holds it": lambda x: np.concatenate([x.tolist(), x]),
+    "numbers": lambda x: np.concatenate([[0.5, 2.0], x.ravel(), (1, 2), [True]]),
+    "rows": lambda x: np.concatenate([[[1] * x.shape[-1]], x], axis=0),
+    "rows of another length": lambda x: np.concatenate([[[1, 2]], x], axis=0),
+    "many": lambda x: np.concatenate([x.ravel(), [2**70, 1]]),
+    "words": lambda x: np.concatenate([["a"], x.ravel()]),
+    "a list of lists and no list": lambda x: np.concatenate([[[1], 2], x]),
+    "no numbers": lambda x: np.concatenate([[], x.ravel()]),
+    "a number": lambda x: np.concatenate([1.0, x]),
+    "integers": lambda x: np.concatenate([np.arange(3), x.ravel(), np.float32([1.5])]),
+    "appended": lambda x: np.append(x, [1, 2]),
 }
 
 MODES = ["constant", "edge", "wrap", "reflect", "symmetric"]
@@ -237,3 +248,11 @@ def test_what_is_made_of_little_waits() -> None:
         assert [float(each.flat[0]) for each in total] == [2 * float(made[0][0, 0])] * 3
         assert float(made[0][0, 0]) != 7.0
         assert type(np.repeat(few[:3], 2)) is np.ndarray
+
+
+@pytest.mark.pending
+def test_lists_and_other_dtypes_wait_too() -> None:
+    with npaccel.config(tiering="eager", backend="llvm"), npaccel.accelerate():
+        x = np.arange(60_000.0) * 2
+        for y in (np.concatenate([[0], x]), np.append(x, [1, 2]), np.hstack([np.arange(3), x])):
+            assert _native.is_pending(y)

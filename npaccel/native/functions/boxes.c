@@ -3,6 +3,7 @@
  * for them. Pass `shifts` then reads many where they came from. */
 #include "functions/functions.h"
 #include "functions/boxes.h"
+#include "small/functions.h"
 #include "small/small.h"
 
 #include <string.h>
@@ -35,14 +36,20 @@ int npa_copy_view(PyArrayObject *from, char *source, const npa_form *read, PyArr
     return status;
 }
 
-/* An array in C order of the dtype of `a`. NULL, perhaps without error: no memory to defer into. */
-PyArrayObject *npa_made_of(PyArrayObject *a, int ndim, const npy_intp *lengths)
+/* An array in C order. NULL, perhaps without error: no memory to defer into. */
+static PyArrayObject *made_with(PyArray_Descr *type, int ndim, const npy_intp *lengths)
 {
-    npy_intp strides[NPA_MAX_DIMS], stride = PyArray_ITEMSIZE(a);
+    npy_intp strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(type);
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = stride, stride *= lengths[i];
     }
-    return (PyArrayObject *)npa_new_array(PyArray_DESCR(a), ndim, lengths, strides);
+    return (PyArrayObject *)npa_new_array(type, ndim, lengths, strides);
+}
+
+/* The same of the dtype of `a`. */
+PyArrayObject *npa_made_of(PyArrayObject *a, int ndim, const npy_intp *lengths)
+{
+    return made_with(PyArray_DESCR(a), ndim, lengths);
 }
 
 static bool is_known(PyObject *o)
@@ -292,16 +299,33 @@ bool npa_in_c_order(PyArrayObject *a)
     return true;
 }
 
+/* The parts as arrays, lists of numbers made such; NULL, perhaps without error: something else is
+ * among them. */
+static PyObject *arrays_of(PyObject *given)
+{
+    PyObject *parts = PyTuple_New(Py_SIZE(given));
+    for (Py_ssize_t k = 0; parts != NULL && k < Py_SIZE(given); k++) {
+        PyObject *o = PySequence_Fast_GET_ITEM(given, k);
+        PyObject *a = npa_is_sequence(o) ? npa_small_listed(NULL, &o, 1, NULL) : Py_NewRef(o);
+        if (a == NULL || !is_known(a)) {
+            Py_XDECREF(a);
+            Py_CLEAR(parts);
+            break;
+        }
+        PyTuple_SET_ITEM(parts, k, a);
+    }
+    return parts;
+}
+
 /* The shape of all parts behind one another; false: they do not fit, or need more than a copy. */
 static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *shape)
 {
-    PyArrayObject *first = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, 0);
+    PyArrayObject *first = (PyArrayObject *)PyTuple_GET_ITEM(parts, 0);
     bool wanted = false;
     for (Py_ssize_t k = 0; k < Py_SIZE(parts); k++) {
-        PyObject *o = PySequence_Fast_GET_ITEM(parts, k);
+        PyObject *o = PyTuple_GET_ITEM(parts, k);
         PyArrayObject *a = (PyArrayObject *)o;
-        if (!is_known(o) || PyArray_NDIM(a) != PyArray_NDIM(first) ||
-            PyArray_TYPE(a) != PyArray_TYPE(first) || !npa_in_c_order(a) ||
+        if (PyArray_NDIM(a) != PyArray_NDIM(first) || !npa_in_c_order(a) ||
             !npa_small_axis(axis, PyArray_NDIM(a), along)) {
             return false;
         }
@@ -315,6 +339,19 @@ static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *s
         wanted |= npa_boxes_take(o, 0);
     }
     return wanted;
+}
+
+/* An array in C order of the dtype that all parts have or become. NULL: as made_with. */
+static PyArrayObject *joined(PyObject *parts, const npy_intp *shape)
+{
+    PyArrayObject **arrays = (PyArrayObject **)((PyTupleObject *)parts)->ob_item;
+    PyArray_Descr *type = PyArray_ResultType(Py_SIZE(parts), arrays, 0, NULL);
+    PyArrayObject *made = NULL;
+    if (type != NULL && npa_type_known(type->type_num)) {
+        made = made_with(type, PyArray_NDIM(arrays[0]), shape);
+    }
+    Py_XDECREF(type);
+    return made;
 }
 
 /* The axis, borrowed; others may be named if they say what holds anyway, as `stack` does. NULL:
@@ -338,6 +375,24 @@ static PyObject *axis_of(PyObject *const *args, Py_ssize_t n, PyObject *names, P
     return axis;
 }
 
+/* A copy of each part into `made`, one behind the other. As npa_record_map. */
+static int copy_parts(PyObject *parts, PyArrayObject *made, int along)
+{
+    char *target = PyArray_DATA(made);
+    int status = 1;
+    for (Py_ssize_t k = 0; status > 0 && k < Py_SIZE(parts); k++) {
+        PyArrayObject *a = (PyArrayObject *)PyTuple_GET_ITEM(parts, k);
+        npa_form in = {0}, out = {0};
+        for (int i = 0; i < PyArray_NDIM(a); i++) {
+            npa_add_axis(&in, PyArray_DIM(a, i), PyArray_STRIDE(a, i));
+            npa_add_axis(&out, PyArray_DIM(a, i), PyArray_STRIDE(made, i));
+        }
+        status = npa_copy_view(a, PyArray_DATA(a), &in, made, target, &out);
+        target += PyArray_DIM(a, along) * PyArray_STRIDE(made, along);
+    }
+    return status;
+}
+
 PyObject *npa_record_concatenate(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     int along = 0;
@@ -345,24 +400,14 @@ PyObject *npa_record_concatenate(PyObject *const *args, Py_ssize_t n, PyObject *
     if (n < 1 || n > 2 || !npa_is_sequence(args[0]) || Py_SIZE(args[0]) == 0) {
         return NULL;
     }
-    PyObject *zero = PyLong_FromLong(0), *parts = args[0], *axis = axis_of(args, n, names, zero);
-    bool joins = axis != NULL && join_shapes(parts, axis, &along, shape);
-    Py_DECREF(zero);
-    PyArrayObject *first = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, 0);
-    PyArrayObject *made = joins ? npa_made_of(first, PyArray_NDIM(first), shape) : NULL;
-    char *target = made != NULL ? PyArray_DATA(made) : NULL;
-    for (Py_ssize_t k = 0; made != NULL && k < Py_SIZE(parts); k++) {
-        PyArrayObject *a = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, k);
-        npa_form in = {0}, out = {0};
-        for (int i = 0; i < PyArray_NDIM(a); i++) {
-            npa_add_axis(&in, PyArray_DIM(a, i), PyArray_STRIDE(a, i));
-            npa_add_axis(&out, PyArray_DIM(a, i), PyArray_STRIDE(made, i));
-        }
-        if (npa_copy_view(a, PyArray_DATA(a), &in, made, target, &out) <= 0) {
-            Py_CLEAR(made);
-            break;
-        }
-        target += PyArray_DIM(a, along) * PyArray_STRIDE(made, along);
+    PyObject *zero = PyLong_FromLong(0), *axis = axis_of(args, n, names, zero);
+    PyObject *parts = axis != NULL ? arrays_of(args[0]) : NULL;
+    bool joins = parts != NULL && join_shapes(parts, axis, &along, shape);
+    PyArrayObject *made = joins ? joined(parts, shape) : NULL;
+    if (made != NULL && copy_parts(parts, made, along) <= 0) {
+        Py_CLEAR(made);
     }
+    Py_XDECREF(parts);
+    Py_DECREF(zero);
     return (PyObject *)made;
 }
