@@ -358,3 +358,18 @@ def test_without_primitives_loops_are_numpys(setting) -> None:
     assert [*itertools.compress(none, exact)] == [*itertools.compress(here, exact)]
     with pytest.raises(ValueError, match="no primitives 'v9' here"):
         _native.primitives("v9")
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
+def test_copies_that_are_shifted_by_less_than_a_vector(dtype: str) -> None:
+    """Both arrays begin a page."""
+    n = 3 << 17
+    with npaccel.accelerate(min_size=0):
+        x = np.arange(n).astype(dtype)
+        for shift in {1, 2, 31 // x.itemsize, 32 // x.itemsize, 40 // x.itemsize} - {0}:
+            for many in (n - shift, 2048 // x.itemsize + 3, 9):
+                y = np.zeros(n, dtype)
+                y[shift : shift + many] = x[:many]
+                expected = np.zeros(n, dtype)
+                expected[shift : shift + many] = np.arange(many).astype(dtype)
+                np.testing.assert_array_equal(y, expected)
