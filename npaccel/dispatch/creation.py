@@ -30,6 +30,8 @@ LONGEST = np.iinfo(np.intp).max
 def _shape(shape: Any) -> tuple[int, ...]:
     try:
         sizes = shape if isinstance(shape, tuple | list) else (shape,)
+        if any(isinstance(extent, bool | np.bool) for extent in sizes):
+            raise NotRecorded  # NumPy takes none in a sequence
         extents = tuple(operator.index(extent) for extent in sizes)
     except TypeError:
         raise NotRecorded from None

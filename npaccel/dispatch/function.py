@@ -61,28 +61,30 @@ COMPOSITES = named(
     """
 )
 
-# The same of code that converts its arguments first: in blocks what it calls for that knows ours.
+# The same of code that converts its arguments first, and of C functions: in blocks what is called
+# for that knows ours (redirect.py).
 IN_BLOCKS = named(
-    """block corrcoef cov cross delete diag ediff1d i0 insert kron nancumprod
-    nancumsum nanstd nanvar piecewise real_if_close resize unwrap vander"""
-)
-
-# All of these for the core, which runs them; the value: in blocks only.
-COMPOSED: dict[Function, bool] = {
-    **dict.fromkeys(IN_BLOCKS, True),
-    **dict.fromkeys(COMPOSITES, False),
-}
-_native.composites(COMPOSED)
-
-# Those of them that only make a view of one array, also of an empty one.
-VIEWS = named(
-    """expand_dims matrix_transpose moveaxis permute_dims rollaxis squeeze swapaxes transpose"""
+    """bincount block copy copyto corrcoef count_nonzero cov cross delete diag dot ediff1d einsum i0
+    inner insert kron lexsort nancumprod nancumsum nanstd nanvar packbits piecewise put putmask
+    ravel_multi_index real_if_close resize take unpackbits unravel_index unwrap vander vdot where"""
 )
 
 # Asked about dtypes and addresses only.
 METADATA = named(
     """can_cast common_type iscomplexobj isrealobj may_share_memory min_scalar_type ndim
     result_type shape shares_memory size"""
+)
+
+# All of these for the core, which runs them; the value: in blocks only.
+COMPOSED: dict[Function, bool] = {
+    **dict.fromkeys(IN_BLOCKS, True),
+    **dict.fromkeys(COMPOSITES | METADATA, False),
+}
+_native.composites(COMPOSED)
+
+# Those of them that only make a view of one array, also of an empty one.
+VIEWS = named(
+    """expand_dims matrix_transpose moveaxis permute_dims rollaxis squeeze swapaxes transpose"""
 )
 
 # Those that write (or may be told to write) their first argument.
@@ -139,14 +141,11 @@ def array_function(
             # NumPy names our class when it asks; somebody asks an ndarray.
             return np.ndarray.__array_function__(self, func, types, args, kwargs)
         return fallback(func, args, kwargs, "operand of another class")
-    if func in VIEWS or _runs_on_ours(func):
+    if func in VIEWS or func in METADATA or _runs_on_ours(func):
         return at_user_line(np.ndarray.__array_function__, (self, func, types, args, kwargs), {})
     try:
         if func in IMPLEMENTED:
             return IMPLEMENTED[func](*args, **kwargs)
-        if func in METADATA:
-            named = {name: unevaluated(value) for name, value in kwargs.items()}
-            return func(*map(unevaluated, args), **named)
         if func in COMPOSITES:  # of empty arrays; the core has run all others
             raise NotRecorded
         alone = func in WHOLE and WHOLE[func][1] == 0 and _native.in_block()
@@ -241,10 +240,11 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise NotRecorded("where is not a bool array")
     mask = None if where is True else take_array(where)
     sources = (src,) if mask is None else (src, mask)
+    typed = is_array(src) or isinstance(src, np.generic)
+    if typed and not np.can_cast(src.dtype, target.dtype, casting):  # type: ignore[arg-type]
+        raise NotRecorded
     if is_array(src):
-        if not np.can_cast(take_array(src).dtype, target.dtype, casting):  # type: ignore[arg-type]
-            raise NotRecorded
-        rule = copy_rule(target.dtype, src.dtype)
+        rule = copy_rule(target.dtype, take_array(src).dtype)
         value = src
     else:
         rule = copy_rule(target.dtype)

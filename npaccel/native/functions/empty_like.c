@@ -1,5 +1,5 @@
-/* empty_like.c: empty_like(a, dtype=..., shape=...) in memory of ours, without Python in the usual
- * case. NumPy's code around transforms calls it once per axis. */
+/* empty_like.c: what `empty` makes, and empty_like(a, dtype=..., shape=...), in memory of ours,
+ * without Python in the usual case. NumPy's code around transforms calls that once per axis. */
 #include "functions/functions.h"
 
 #include <string.h>
@@ -7,12 +7,14 @@
 /* Sizes that are given as integers, none of them 0. -1: another way. */
 static int read_shape(PyObject *shape, npy_intp *dims)
 {
-    Py_ssize_t n = PyTuple_CheckExact(shape) ? PyTuple_GET_SIZE(shape) : -1;
-    if (n < 0 || n > NPA_MAX_DIMS) {
+    bool several = PyTuple_CheckExact(shape) || PyList_CheckExact(shape);
+    PyObject *const *sizes = several ? PySequence_Fast_ITEMS(shape) : &shape;
+    Py_ssize_t n = several ? Py_SIZE(shape) : 1;
+    if (n > NPA_MAX_DIMS) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *size = PyTuple_GET_ITEM(shape, i);
+        PyObject *size = sizes[i];
         bool whole = PyLong_CheckExact(size) || PyArray_IsScalar(size, Integer);
         dims[i] = whole ? PyNumber_AsSsize_t(size, NULL) : -1; /* cut off where it is too large */
         if (dims[i] <= 0) {
@@ -34,8 +36,7 @@ static bool is_of_a_size(const PyArray_Descr *d, int ndim, const npy_intp *dims)
     return (size_t)bytes >= npa_threshold_here();
 }
 
-/* In C order. */
-static PyObject *new_of_shape(PyArray_Descr *d, PyObject *shape)
+PyObject *npa_new_of_shape(PyArray_Descr *d, PyObject *shape)
 {
     npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(d);
     int ndim = read_shape(shape, dims);
@@ -71,6 +72,6 @@ PyObject *npa_record_empty_like(PyObject *const *args, Py_ssize_t n, PyObject *n
         return NULL;
     }
     return shape == Py_None              ? npa_new_like(a, d)
-           : PyArray_IS_C_CONTIGUOUS(a) ? new_of_shape(d, shape)
+           : PyArray_IS_C_CONTIGUOUS(a) ? npa_new_of_shape(d, shape)
                                          : NULL;
 }

@@ -32,8 +32,7 @@ static bool fits(const npa_value *v, PyArrayObject *target)
     return good && i <= most && i >= -most - 1;
 }
 
-/* target[...] = value, recorded: 1 done, 0 NumPy should do it, -1 error. */
-static int assign(PyArrayObject *target, PyObject *value)
+int npa_assign_all(PyArrayObject *target, PyObject *value)
 {
     npa_value v[2];
     PyObject *result;
@@ -70,7 +69,7 @@ static bool is_itself(PyArrayObject *view, PyObject *value)
                NPY_ARRAY_WRITEABLE;
 }
 
-/* target[mask] = number, for a mask of the target's shape, recorded. As assign. */
+/* target[mask] = number, for a mask of the target's shape, recorded. As npa_assign_all. */
 static int assign_masked(PyArrayObject *target, PyObject *key, PyObject *value)
 {
     PyArrayObject *mask = (PyArrayObject *)key;
@@ -138,7 +137,7 @@ static int count_assignment(const char *reason, double seconds)
     return why != NULL ? 0 : -1;
 }
 
-/* target[key] = value by NumPy, at once, for a key with integer arrays. As assign. */
+/* target[key] = value by NumPy, at once, for a key with integer arrays. As npa_assign_all. */
 static int assign_picked(PyArrayObject *target, PyObject *key, PyObject *value)
 {
     PyObject *indices = settled_indices(key), *x = NULL;
@@ -234,7 +233,7 @@ static int assign_part(PyObject *a, PyObject *key, PyObject *value, npa_value of
     if (!at_once && on_trial && npa_is_enough(bytes)) { /* as for a plain array */
         at_once = npa_autotune_passes(npa_copy_name, bytes, true);
     }
-    int status = at_once ? 0 : assign((PyArrayObject *)view, value);
+    int status = at_once ? 0 : npa_assign_all((PyArrayObject *)view, value);
     Py_DECREF(view);
     const char *why = status == 0 && !at_once ? npa_passing_reason() : NULL;
     return why != NULL && count_assignment(why, 0.0) < 0 ? -1 : status;

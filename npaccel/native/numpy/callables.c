@@ -16,11 +16,11 @@ typedef struct {
 
 bool npa_did_own; /* the latest call */
 
-static PyObject *done_here(const call *c)
+static PyObject *done_by(npa_own *own, const call *c)
 {
     Py_ssize_t n = c->n, position = 0;
     if (c->dict == NULL || PyDict_GET_SIZE(c->dict) == 0) {
-        return c->t->own(c->t->what, c->self, c->args, n, c->names);
+        return own(c->t->what, c->self, c->args, n, c->names);
     }
     PyObject *given[NPA_NESTED], *key, *value, *result = NULL, *names = PySequence_Tuple(c->dict);
     if (names != NULL && n + PyDict_GET_SIZE(c->dict) <= NPA_NESTED) {
@@ -28,7 +28,7 @@ static PyObject *done_here(const call *c)
         for (Py_ssize_t k = n; PyDict_Next(c->dict, &position, &key, &value); k++) {
             given[k] = value;
         }
-        result = c->t->own(c->t->what, c->self, given, n, names);
+        result = own(c->t->what, c->self, given, n, names);
     }
     Py_XDECREF(names);
     return result;
@@ -49,7 +49,7 @@ static PyObject *by_original(const call *c)
 
 static PyObject *in_numpy(const call *c)
 {
-    PyObject *result = c->t->own != NULL ? done_here(c) : NULL;
+    PyObject *result = c->t->own != NULL ? done_by(c->t->own, c) : NULL;
     npa_did_own = result != NULL;
     return result != NULL || PyErr_Occurred() ? result : by_original(c);
 }
@@ -57,7 +57,7 @@ static PyObject *in_numpy(const call *c)
 static PyObject *counted(const call *c, PyObject *reason)
 {
     const target *t = c->t;
-    PyObject *result = t->unseen ? done_here(c) : NULL;
+    PyObject *result = t->unseen ? done_by(t->own, c) : NULL;
     npa_did_own = result != NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
@@ -128,7 +128,8 @@ static PyObject *take_it(const call *c)
     if (why != NULL && (reason = PyUnicode_InternFromString(why)) == NULL) {
         return NULL;
     }
-    if (why == NULL && ask_target(c, &result, &reason)) {
+    result = why == NULL && c->t->record != NULL ? done_by(c->t->record, c) : NULL;
+    if (result != NULL || PyErr_Occurred() || (why == NULL && ask_target(c, &result, &reason))) {
         return result;
     }
     result = counted(c, reason);

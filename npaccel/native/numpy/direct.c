@@ -179,8 +179,8 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 /* -------------------------------------------------------------- methods and array functions */
 
 /* What of a call its work grows with. PICKED: as in take. FOLDED: argmin and argmax. STEPS: many
- * small ones, see at_once.c. */
-enum work { ALL, ARGUMENTS, PICKED, FOLDED, STEPS, OURS };
+ * small ones, see at_once.c. VIEWED: nothing, of an array in C order. */
+enum work { ALL, ARGUMENTS, PICKED, FOLDED, STEPS, OURS, VIEWED };
 
 /* A method: NumPy's `original` called directly where that is possible, else ours, `slow`. Without
  * `original` it is `__array_function__(self, function, types, args, kwargs)`, or with OURS any. */
@@ -317,6 +317,12 @@ static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t
     }
     if (status != 0) {
         return status;
+    }
+    bool ordered = n > 1 && PyUnicode_Check(args[1]); /* ravel */
+    if (m->work == VIEWED && names == NULL && !ordered && PyArray_Check(args[0]) &&
+        PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0])) {
+        *result = PyObject_Vectorcall(m->original, args, (size_t)n, NULL);
+        return *result != NULL ? 1 : -1;
     }
     bool steps = m->work == STEPS &&
                  npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));

@@ -47,6 +47,13 @@ bool npa_wants_coarsely(const npa_value *values, int n);
 /* ------------------------------------------------------------------------------------- assign.c */
 
 int npa_assign(PyObject *a, PyObject *key, PyObject *value);
+/* target[...] = value, recorded: 1 done, 0 NumPy should do it, -1 error. */
+int npa_assign_all(PyArrayObject *target, PyObject *value);
+
+/* ------------------------------------------------------------------------------------- filled.c */
+
+npa_own npa_fill_array, npa_copy_to;          /* recorded */
+npa_own npa_make_empty, npa_make_zeros; /* in memory of ours */
 
 /* --------------------------------------------------------------------------------------- away.c */
 

@@ -35,8 +35,11 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
     return status > 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* What is done here as NumPy does it, but faster. unseen: what it reads need not be shown. */
-static const struct { const char *name; npa_own *run; bool unseen; } own[] = {
+/* What is done here as NumPy does it, but faster. unseen: what it reads need not be shown; records:
+ * it is recorded, or makes something of ours. */
+static const struct { const char *name; npa_own *run; bool unseen, records; } own[] = {
+    {"empty", npa_make_empty, .records = true}, {"zeros", npa_make_zeros, .records = true},
+    {"copyto", npa_copy_to, .records = true}, {"ndarray.fill", npa_fill_array, .records = true},
     {"dot", npa_dot, true}, {"ndarray.dot", npa_dot, true}, {"inner", npa_inner, true},
     {"vdot", npa_vdot, true}, {"ufunc.at", scatter}, {"ufunc.reduceat", reduce_stretches},
     {"ndarray.put", npa_put_flat}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},
@@ -51,7 +54,7 @@ static const struct { const char *name; npa_own *run; bool unseen; } own[] = {
 npa_own *npa_own_of_unseen(const char *name)
 {
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (own[i].unseen && strcmp(own[i].name, name) == 0) {
+        if ((own[i].unseen || own[i].records) && strcmp(own[i].name, name) == 0) {
             return own[i].run;
         }
     }
@@ -79,7 +82,9 @@ void npa_find_own(target *t)
         return;
     }
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (strcmp(name, own[i].name) == 0) {
+        if (strcmp(name, own[i].name) == 0 && own[i].records) {
+            t->record = own[i].run;
+        } else if (strcmp(name, own[i].name) == 0) {
             t->own = own[i].run, t->unseen = own[i].unseen;
         }
     }

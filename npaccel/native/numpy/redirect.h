@@ -38,6 +38,7 @@ typedef struct {
     bool moves;             /* its result has the same bits, whoever computes it */
     bool waits;             /* and is worth recording as soon as an operator's is */
     npa_own *own;           /* how it is done here; NULL: by NumPy */
+    npa_own *record;        /* how it is recorded without Python; NULL: by the taker alone */
     bool unseen;            /* by that, what it reads need not be shown */
     void *what;             /* for that */
     Py_ssize_t lone;        /* so many numbers, at most, ask for one number; -1: nothing does */

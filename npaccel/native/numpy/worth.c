@@ -245,12 +245,19 @@ static bool is_own_dtype(PyArrayObject *a, PyObject *dtype)
     return named && usual == own; /* neither swapped bytes nor metadata */
 }
 
+/* An array that NumPy's functions give back as it is where they convert nothing. */
+static bool is_whole(PyObject *o)
+{
+    return plain(o) || (Py_IS_TYPE(o, npa_array_type) && !npa_suspended && npa_in_block());
+}
+
 /* Whether NumPy gives `a` back: the dtype asked for is its own, nothing else is asked for but,
  * where that is needed, that there be no copy. */
 static bool comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        bool copies)
 {
-    if (!plain(a) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) || n > 1) {
+    if (!PyArray_Check(a) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) || n > 1 ||
+        !is_whole(a)) {
         return false;
     }
     PyObject *dtype = n > 0 ? args[0] : Py_None;

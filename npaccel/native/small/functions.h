@@ -53,6 +53,9 @@ PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t
 int npa_small_type_named(PyObject *dtype); /* its number; -1: it is NumPy's to look up */
 /* a.ravel() */
 PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* The type that `zeros` or `empty` is told behind a shape; -1: one that is NumPy's to look up, or
+ * another order. */
+int npa_small_type_of_new(PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* zeros(shape), empty(shape) of doubles */
 PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);

@@ -239,26 +239,31 @@ PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n
     return npa_part_view(a, &p, npa_small_ours(args[0]));
 }
 
-/* The dtype that a call names behind a shape; -1: one that is NumPy's to look up, or another
- * order. */
-static int type_named(PyObject *const *args, Py_ssize_t n, PyObject *names)
+int npa_small_type_of_new(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    bool named = names != NULL && PyTuple_GET_SIZE(names) == 1 &&
-                 PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
-    if ((names != NULL && !named) || n > 3 || (named && n > 1) ||
-        (n == 3 && (!PyUnicode_CheckExact(args[2]) ||
-                    PyUnicode_CompareWithASCIIString(args[2], "C") != 0))) {
+    PyObject *dtype = n > 1 ? args[1] : NULL;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
+        bool is_dtype = name == npa_small_words[DTYPE];
+        if (is_dtype ? dtype != NULL
+                     : value != Py_None || PyUnicode_CompareWithASCIIString(name, "device") != 0) {
+            return -1;
+        }
+        dtype = is_dtype ? value : dtype;
+    }
+    if (n > 3 || (n == 3 && (!PyUnicode_CheckExact(args[2]) ||
+                             PyUnicode_CompareWithASCIIString(args[2], "C") != 0))) {
         return -1;
     }
-    PyObject *dtype = named ? args[n] : n > 1 ? args[1] : Py_None;
-    return dtype == Py_None ? NPY_DOUBLE : npa_small_type_named(dtype);
+    return dtype == NULL || dtype == Py_None ? NPY_DOUBLE : npa_small_type_named(dtype);
 }
 
 /* zeros(shape), empty(shape) */
 PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     npy_intp shape[NPA_SMALL_DIMS], points = 1;
-    int type = type_named(args, n, names), ndim = type >= 0 ? read_shape(args, 1, 0, shape) : -1;
+    int type = npa_small_type_of_new(args, n, names);
+    int ndim = type >= 0 ? read_shape(args, 1, 0, shape) : -1;
     for (int i = 0; i < ndim; i++) {
         points *= shape[i];
     }

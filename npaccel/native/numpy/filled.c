@@ -1,0 +1,83 @@
+/* filled.c: arrays that are made, or filled with a number: `empty`, `zeros`, `fill`, `copyto`. */
+#include "numpy/numpy.h"
+#include "small/functions.h"
+#include "small/small.h"
+#include "small/ways.h"
+
+static bool is_array(PyObject *o)
+{
+    return PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type);
+}
+
+/* Whether the array takes a number of Python's or NumPy's as it is, in range, from its kind or a
+ * narrower one. */
+static bool takes(PyArrayObject *a, PyObject *number)
+{
+    char room[16];
+    return PyArray_TYPE(a) == NPY_BOOL ? PyBool_Check(number)
+                                       : npa_take_scalar(number, PyArray_TYPE(a), room);
+}
+
+/* None, where array[...] = value is recorded; as npa_own. */
+static PyObject *filled(PyObject *array, PyObject *value)
+{
+    PyArrayObject *a = (PyArrayObject *)array;
+    npa_value v = {.array = a};
+    if (!is_array(array) || !npa_array_known(a) || !PyArray_ISWRITEABLE(a) || !npa_wants(&v, 1)) {
+        return NULL;
+    }
+    bool alike = is_array(value) && npa_array_known((PyArrayObject *)value) &&
+                 PyArray_TYPE((PyArrayObject *)value) == PyArray_TYPE(a);
+    return (alike || takes(a, value)) && npa_assign_all(a, value) > 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+PyObject *npa_fill_array(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                   PyObject *names)
+{
+    (void)what;
+    return n == 1 && names == NULL && !PyArray_Check(args[0]) ? filled(self, args[0]) : NULL;
+}
+
+/* copyto(array, number), or an array of its type. Any cast is right, which none is that this does;
+ * but the number 1 that `ones` writes into truth values. */
+PyObject *npa_copy_to(void *what, PyObject *module, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names)
+{
+    (void)what, (void)module;
+    bool named = names != NULL && PyTuple_GET_SIZE(names) == 1 &&
+                 PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "casting") == 0 &&
+                 PyUnicode_CheckExact(args[n]);
+    bool any = named && PyUnicode_CompareWithASCIIString(args[n], "unsafe") == 0;
+    bool usual = named && PyUnicode_CompareWithASCIIString(args[n], "same_kind") == 0;
+    if (n != 2 || (names != NULL && !any && !usual) || !is_array(args[0])) {
+        return NULL;
+    }
+    bool truth = PyArray_TYPE((PyArrayObject *)args[0]) == NPY_BOOL;
+    bool one = truth && any && PyLong_CheckExact(args[1]) && PyLong_AsLong(args[1]) == 1;
+    PyErr_Clear(); /* of a number that is too large, which NumPy tells */
+    return filled(args[0], one ? Py_True : args[1]);
+}
+
+PyObject *npa_make_empty(void *what, PyObject *module, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
+{
+    (void)what, (void)module;
+    int type = n > 0 ? npa_small_type_of_new(args, n, names) : -1;
+    PyArray_Descr *d = type >= 0 ? PyArray_DescrFromType(type) : NULL;
+    PyObject *made = d != NULL ? npa_new_of_shape(d, args[0]) : NULL;
+    Py_XDECREF(d);
+    return made;
+}
+
+PyObject *npa_make_zeros(void *what, PyObject *module, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
+{
+    /* More are often filled in a few places only: NumPy's cost nothing until they are used. */
+    enum { MOST = 1 << 30 };
+    PyObject *made = npa_make_empty(what, module, args, n, names);
+    if (made != NULL && (PyArray_NBYTES((PyArrayObject *)made) > MOST ||
+                         npa_assign_all((PyArrayObject *)made, Py_False) <= 0)) {
+        Py_CLEAR(made);
+    }
+    return made;
+}

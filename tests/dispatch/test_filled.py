@@ -1,0 +1,177 @@
+"""Arrays that NumPy makes and fills, and calls that only look at them: without Python of ours."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+Array = np.ndarray[Any, Any]
+OURS = str(Path(npaccel.__file__).parent)
+N = 40_000
+DTYPES = ("f8", "f4", "i8", "u8", "u1", "?", "c16", "f2", ">f8", "M8[s]", "O")
+CASTINGS: tuple[dict[str, Any], ...] = (
+    {},
+    *({"casting": casting} for casting in ("unsafe", "same_kind", "no", "perhaps")),
+    {"where": False},
+)
+VALUES: dict[str, Any] = {
+    "zero": 0,
+    "one": 1,
+    "negative": -1,
+    "a truth value": True,
+    "a fraction": 2.5,
+    "nan": np.nan,
+    "too large": 2**70,
+    "complex": 3 + 1j,
+    "byte": 256,
+    "a NumPy number": np.int8(3),
+    "of single precision": np.float32(1.5),
+    "an array without axes": np.array(2),
+    "an array of one": np.ones(1),
+    "a row": np.ones(N // 4),
+    "none": None,
+    "text": "a",
+}
+SHAPES: dict[str, Any] = {
+    "number": N,
+    "NumPy's": np.int64(N),
+    "tuple": (N // 4, 4),
+    "list": [4, N // 4],
+    "empty": (0, N),
+    "no axes": (),
+    "negative": (-1, 2),
+    "too large": 2**70,
+    "fraction": 2.5,
+    "truth value": (True, N),
+    "none": None,
+    "array": np.array([4, N // 4]),
+    "an axis of one": (N, 1, 1),
+}
+TYPES = (None, "f8", float, bool, "f4", ">f8", np.dtype("i2"), "O", "M8[s]", "no such type")
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call gives or raises, and its warnings."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            result = call()
+        except Exception as error:
+            result = type(error), str(error)
+        if isinstance(result, np.ndarray):
+            flags = result.flags.c_contiguous, result.flags.owndata, result.base is None
+            numbers = result.ravel()[:9].tolist() if result.dtype.hasobject else result.tobytes()
+            result = result.dtype, result.shape, result.strides, flags, numbers
+            return result, [(each.category, str(each.message)) for each in told]
+        return repr(result), [(each.category, str(each.message)) for each in told]
+
+
+def compare(calls: list[Callable[[Array], Any]], start: Array) -> None:
+    expected = [outcome(lambda call=call: call(start.copy())) for call in calls]
+    with npaccel.accelerate():
+        assert [outcome(lambda call=call: call(start.copy())) for call in calls] == expected
+    ours = npaccel.asarray(start.copy())
+    assert [outcome(lambda call=call: call(ours.copy())) for call in calls] == expected
+
+
+def filled(value: Any) -> Callable[[Array], Any]:
+    def call(x: Array) -> Array:
+        assert x.fill(value) is None
+        return x
+
+    return call
+
+
+def copied(value: Any, casting: dict[str, Any]) -> Callable[[Array], Any]:
+    def call(x: Array) -> Array:
+        np.copyto(x, value, **casting)
+        return x
+
+    return call
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_are_written_as_by_numpy(dtype: str, name: str) -> None:
+    value = VALUES[name]
+    calls = [filled(value), *(copied(value, casting) for casting in CASTINGS)]
+    compare(calls, (np.arange(N) % 5).astype(dtype).reshape(4, -1))
+
+
+def test_what_may_not_be_written() -> None:
+    def sealed(write: Callable[[Array], Any]) -> Callable[[Array], Any]:
+        def call(x: Array) -> Any:
+            x.setflags(write=False)
+            return write(x)
+
+        return call
+
+    compare([sealed(filled(0)), sealed(copied(0, {}))], np.ones(N))
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("maker", [np.zeros, np.ones], ids=["zeros", "ones"])
+def test_makers(maker: Callable[..., Array], shape: Any) -> None:
+    def make(*args: Any, **words: Any) -> Callable[[Array], Any]:
+        return lambda _: maker(*args, **words)
+
+    calls = [make(shape, dtype) for dtype in TYPES]
+    calls += [make(shape, "f4", order) for order in ("C", "F", "K", None)]
+    calls += [make(shape=shape), make(shape, dtype=np.int32), make(shape, like=np.ones(2))]
+    compare(calls, np.ones(1))
+
+
+QUIET: dict[str, Callable[[Array], Any]] = {
+    "empty": lambda x: np.empty(N),
+    "empty of a shape": lambda x: np.empty((4, N), dtype="f4"),
+    "zeros": lambda x: np.zeros([4, N // 4], int),
+    "ones": lambda x: np.ones(N),
+    "full": lambda x: np.full(N, 2.5),
+    "fill": lambda x: x.fill(1.0),
+    "copyto": lambda x: np.copyto(x, 2),
+    "asarray": np.asarray,
+    "asarray of its type": lambda x: np.asarray(x, dtype=float),
+    "ascontiguousarray": np.ascontiguousarray,
+    "reshape": lambda x: x.reshape(4, -1),
+    "ravel": lambda x: x.ravel(),
+    "shape": np.shape,
+    "ndim": np.ndim,
+    "size": np.size,
+    "result_type": lambda x: np.result_type(x, 1.0),
+    "may_share_memory": lambda x: np.may_share_memory(x, x[::2]),
+    "iscomplexobj": np.iscomplexobj,
+    "concatenate": lambda x: np.concatenate([[0.0], x, np.arange(3)]),
+}
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("call", QUIET.values(), ids=QUIET)
+def test_no_python_of_ours_in_a_block(call: Callable[[Array], Any], defer_everything: None) -> None:
+    npaccel.config.threshold = 1 << 18  # as a user has it
+    found = []
+
+    def listen(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+            found.append(frame.f_code.co_qualname)
+
+    with npaccel.accelerate():
+        x = np.arange(float(N))
+        y = x + 1  # what looks at something pending is not left to NumPy
+        kept = [call(y) for _ in range(3)]
+        y = x + 2
+        sys.setprofile(listen)
+        try:
+            kept.append(call(y))
+        finally:
+            sys.setprofile(None)
+    assert found == []
