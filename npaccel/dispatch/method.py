@@ -304,11 +304,11 @@ class Methods(_native.ArrayBase):
         if abs(decimals) > 22 or self.dtype.itemsize < 4:
             raise NotRecorded("round to many decimals, or halves")
         factor = 10.0 ** abs(decimals)
-        # NumPy's own result has one of these two orders, not the array's.
-        order: Any = "F" if self.flags.fnc else "C"
+        # NumPy's own result is in C order where the array is in none.
+        order: Any = {} if self.flags.forc else {"order": "C"}
         if decimals > 0:
-            return np.rint(np.multiply(self, factor, order=order)) / factor
-        return np.rint(np.divide(self, factor, order=order)) * factor
+            return np.rint(np.multiply(self, factor, **order)) / factor
+        return np.rint(np.divide(self, factor, **order)) * factor
 
     @_recorded
     def repeat(self, repeats: Any, axis: Any = None) -> Any:
