@@ -65,7 +65,7 @@ COMPOSITES = named(
 # for that knows ours (redirect.py).
 IN_BLOCKS = named(
     """bincount block copy copyto corrcoef count_nonzero cov cross delete diag dot ediff1d einsum i0
-    inner insert kron lexsort nancumprod nancumsum nanstd nanvar packbits piecewise put putmask
+    inner insert kron lexsort nancumprod nancumsum nanstd nanvar packbits piecewise put
     ravel_multi_index real_if_close resize take unpackbits unravel_index unwrap vander vdot where"""
 )
 
