@@ -181,7 +181,9 @@ static PyObject *in_steps(const call *c, Py_ssize_t all)
 static bool target_passes(const call *c, Py_ssize_t all)
 {
     const target *t = c->t;
-    if (!npa_autotune_on || t->taker == NULL) {
+    /* What is written into one of ours belongs to the round that made it, as `fill` does. */
+    bool fills = t->writes && c->n > 0 && ours(c->args[0]);
+    if (!npa_autotune_on || t->taker == NULL || fills) {
         return false;
     }
     bool mine = c->self != NULL && ours(c->self);
