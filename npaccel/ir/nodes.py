@@ -148,17 +148,19 @@ class Stride(enum.Enum):
     """How an array moves along the kernel's vector axis; other axes' strides are run-time.
 
     ACROSS: as ANY, but along another axis, not a short one, its elements lie closer together.
+    BACK: each element lies right before the last one.
     """
 
     UNIT = "u"
+    BACK = "b"
     ZERO = "z"
     ANY = "s"
     ACROSS = "x"
 
     @property
     def apart(self) -> bool:
-        """Whether elements lie apart."""
-        return self in (Stride.ANY, Stride.ACROSS)
+        """Whether elements lie apart, or the other way round."""
+        return self in (Stride.ANY, Stride.ACROSS, Stride.BACK)
 
 
 @dataclass(frozen=True, slots=True)

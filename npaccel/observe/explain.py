@@ -394,6 +394,7 @@ def _kernel_step(
 
 _HOW = {
     Stride.UNIT: "contiguous",
+    Stride.BACK: "reversed",
     Stride.ANY: "strided",
     Stride.ACROSS: "across",
     Stride.ZERO: "repeated",

@@ -355,6 +355,12 @@ class CValues(Builder):
             return self._mask(self._lanes_text(kind, x, lanes), half, x.size)
         return self._new(x.dtype, half, self._lanes_text(c_type(x.dtype, half), x, lanes))
 
+    def reversed(self, x: Name) -> Name:
+        lanes = range(x.width - 1, -1, -1)
+        if x.dtype == "b1":
+            return self._mask(self._lanes_text(f"{SIGNED[x.size]}{x.width}", x, lanes), x.width, x.size)
+        return self._new(x.dtype, x.width, self._lanes_text(c_type(x.dtype, x.width), x, lanes))
+
     def _lanes_text(self, kind: str, x: str, lanes: Sequence[int]) -> str:
         """Some lanes of a vector."""
         return self._vector_text(kind, [self._lane_text(x, lane) for lane in lanes])

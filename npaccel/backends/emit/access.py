@@ -29,6 +29,9 @@ def load(b: Builder, place: Place, width: int, lanes: Lanes | None) -> Value:
         return tuple(b.splat(b.load(part, pointer), width) for pointer in pointers)
     if place.vector is Stride.UNIT and len(pointers) == 2:
         return b.load_pairs(part, place.pointer, width, lanes)
+    if place.vector is Stride.BACK and lanes is None:
+        ahead = place._replace(pointer=_last(b, place, width), vector=Stride.UNIT)
+        return tuple(b.reversed(name) for name in load(b, ahead, width, None))
     stride = _stride(place)
     return tuple(b.load_lanes(part, pointer, stride, width, lanes) for pointer in pointers)
 
@@ -40,6 +43,9 @@ def store(b: Builder, place: Place, value: Value, which: Which) -> None:
         _store_one(b, pointers, value, which)
     elif place.vector is Stride.UNIT and len(pointers) == 2:
         b.store_pairs(place.pointer, value, which)
+    elif place.vector is Stride.BACK and which == Which():
+        ahead = place._replace(pointer=_last(b, place, value[0].width), vector=Stride.UNIT)
+        store(b, ahead, tuple(map(b.reversed, value)), which)
     else:
         for pointer, name in zip(pointers, value, strict=True):
             b.store_lanes(pointer, _stride(place), name, which)
@@ -70,6 +76,11 @@ def _parts(b: Builder, place: Place) -> tuple[str, list[Name]]:
     parts = parts_of(place.dtype)
     size = item_size(parts[0])
     return parts[0], [b.offset(place.pointer, k * size) for k in range(len(parts))]
+
+
+def _last(b: Builder, place: Place, width: int) -> Name:
+    """Where the last of so many lanes lies, of which each lies before the one before it."""
+    return b.offset(place.pointer, (1 - width) * item_size(place.dtype))
 
 
 def _stride(place: Place) -> Name | None:

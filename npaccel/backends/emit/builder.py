@@ -256,6 +256,10 @@ class Builder(ABC):
         """The first or the second half of the lanes."""
 
     @abstractmethod
+    def reversed(self, x: Name) -> Name:
+        """The lanes from the last one to the first."""
+
+    @abstractmethod
     def any_lane(self, mask: Name) -> Name:
         """Whether a lane of a b1 is true."""
 

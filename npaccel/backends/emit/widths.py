@@ -5,7 +5,7 @@ from __future__ import annotations
 from npaccel.backends.emit.guards import as_a_rule, watched
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.layout import LANES, is_ordered, parts_of, reductions_of
-from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store
+from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store, Stride
 from npaccel.ir.scalar import Core, Expr, item_size, scans, topological, usual
 
 __all__ = [
@@ -69,7 +69,8 @@ def _used(kernel: Kernel, leaf: Leaf) -> list[ArrayParam]:
 
 
 def _limit(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
-    apart = any(array.vector.apart or array.gathered for array in _used(kernel, leaf))
+    used = _used(kernel, leaf)
+    apart = any(array.vector in (Stride.ANY, Stride.ACROSS) or array.gathered for array in used)
     return min(machine.widest, WIDEST_APART) if apart else machine.widest
 
 

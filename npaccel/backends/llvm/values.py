@@ -355,6 +355,9 @@ class LlvmValues(Builder):
         text = f"shufflevector {typed(x)}, {llvm_type(x.dtype, x.width)} {other}"
         return self._emit(f"{text}, <{len(lanes)} x i32> <{chosen}>", x.dtype, len(lanes))
 
+    def reversed(self, x: Name) -> Name:
+        return self._shuffle(x, x, range(x.width - 1, -1, -1))
+
     def any_lane(self, mask: Name) -> Name:
         if mask.width == 1:
             return mask

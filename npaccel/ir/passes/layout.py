@@ -68,7 +68,8 @@ class Layout:
         axis = self.band_rank - 1 if self.vector_band else len(self.extents) - 1
         strides = self.strides[array]
         apart = Stride.ACROSS if _closer(strides, self.extents, axis) else Stride.ANY
-        return {0: Stride.ZERO, 1: Stride.UNIT}.get(strides[axis], apart)
+        known = {0: Stride.ZERO, 1: Stride.UNIT, -1: Stride.BACK}
+        return known.get(strides[axis], apart)
 
     def is_band_only(self, array: int) -> bool:
         return not any(self.strides[array][self.band_rank :])
@@ -210,8 +211,8 @@ def _lanes_on_band(
     if band_rank == 0 or shape[band_rank - 1] < LANES:
         return False
     moving = [view for view in strides if any(view[band_rank:])]
-    along_band = sum(view[band_rank - 1] == 1 for view in moving)
-    along_row = sum(view[-1] == 1 for view in moving)
+    along_band = sum(abs(view[band_rank - 1]) == 1 for view in moving)
+    along_row = sum(abs(view[-1]) == 1 for view in moving)
     return along_band > along_row
 
 

@@ -111,19 +111,43 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
             memcpy(to + r * (W), lanes, (W) * sizeof(T));                                          \
         }                                                                                          \
     }
-/* The result of a chunk, one element behind the other. */
+/* n elements, each before the last one, into the lanes, of which the last one comes first. */
+#define INTO_LANES_BACK(lanes, from, n, T, W)                                                       \
+    do {                                                                                           \
+        int64_t whole = (n) / LANES * LANES;                                                       \
+        for (int part = 0; part < LANES * (W); part += LANES) {                                    \
+            const T *there = (from) + part - (LANES - 1) * (W);                                    \
+            for (int64_t done = 0; done < whole; done += LANES, there -= LANES * (W)) {            \
+                for (int k = 0; k < LANES; k++) {                                                  \
+                    (lanes)[part + k] = (lanes)[part + k] + there[k];                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t k = 0; whole + k < (n); k++) {                                                \
+            for (int w = 0; w < (W); w++) {                                                        \
+                T *lane = (lanes) + (LANES - 1 - k) * (W) + w;                                     \
+                *lane = *lane + (from)[w - (whole + k) * (W)];                                     \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+/* The result of a chunk, one element behind the other, or before it. Lanes are combined as halves,
+ * so it is the same from the last one to the first. */
 #define FOLD_CHUNK(NAME, T, W)                                                                     \
-    NPA_EACH_PROCESSOR static void chunk_##NAME(const void *x, int64_t n, void *result)            \
+    NPA_EACH_PROCESSOR static void chunk_##NAME(const void *x, bool back, int64_t n, void *result) \
     {                                                                                              \
         T stack[LEVELS][LANES * (W)], lanes[LANES * (W)];                                          \
         int top = 0;                                                                               \
         for (int64_t at = 0, count = 0; at < n; at += BLOCK, count++) {                            \
-            const T *from = (const T *)x + at * (W);                                               \
+            const T *from = (const T *)x + (back ? -at : at) * (W);                                \
             int64_t m = n - at < BLOCK ? n - at : BLOCK;                                           \
             for (int k = 0; k < LANES * (W); k++) {                                                \
                 lanes[k] = 0;                                                                      \
             }                                                                                      \
-            INTO_LANES(lanes, from, m * (W), W);                                                   \
+            if (back) {                                                                            \
+                INTO_LANES_BACK(lanes, from, m, T, W);                                              \
+            } else {                                                                               \
+                INTO_LANES(lanes, from, m * (W), W);                                               \
+            }                                                                                      \
             for (int64_t bits = count; bits & 1; bits >>= 1) {                                     \
                 top--;                                                                             \
                 for (int k = 0; k < LANES * (W); k++) {                                            \

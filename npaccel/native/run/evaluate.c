@@ -137,6 +137,7 @@ static int run_map(npa_queue *q, npa_request *r, job *j)
     if (npa_space_of(q, r, &s) < 0) {
         return -1;
     }
+    npa_space_turn(&s);
     npa_space_simplify(&s, r->nin);
     npa_each_line(j, &s, r->mask ? run_masked : run_line);
     return 0;

@@ -41,6 +41,7 @@ typedef struct {
     int64_t in_row, mask_row;  /* bytes from one of them to the next */
     int64_t chunks;            /* of a row */
     bool dense;                /* rows may be read where they are */
+    bool back;                 /* as well, from the last element to the first */
     bool brief;                /* rows are added several at a time, see fold_parts */
     bool whole;                /* steps are whole elements of what it computes with */
     bool through_half;         /* the loop's type is f2, the operand's is not */
@@ -137,8 +138,8 @@ static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t 
 {
     ALIGNED room[BLOCK * WIDEST];
     chunk_state state;
-    if (f->dense && mask == NULL) {
-        f->a->chunk(in, n, out);
+    if ((f->dense || f->back) && mask == NULL) {
+        f->a->chunk(in, f->back, n, out);
         return;
     }
     npa_fold_begin(&state, f->a);
@@ -521,6 +522,7 @@ static void prepare(fold *f, const npa_folding *of)
     f->in_row = o->ninner > 0 ? f->in_step[o->inner[o->ninner - 1]] : 0;
     f->mask_row = o->ninner > 0 ? f->mask_step[o->inner[o->ninner - 1]] : 0;
     f->dense = f->type == f->a->type && (f->in_row == f->a->size || f->row == 1);
+    f->back = f->type == f->a->type && f->in_row == -f->a->size && !f->dense;
     set_brief(f);
 }
 

@@ -267,6 +267,40 @@ static void sort_axes(npa_group *g)
     }
 }
 
+/* Of a view, that has a place in memory, along an axis: on or back */
+static bool goes(const npa_view *v, int axis, bool back)
+{
+    return !v->hidden && (back ? v->strides[axis] < 0 : v->strides[axis] > 0);
+}
+
+/* Whether the order of points is nobody's business. */
+static bool is_free(const npa_group *g)
+{
+    for (int i = 0; i < g->count; i++) {
+        const npa_request *r = (const npa_request *)(g->q->arena + g->q->at[g->first + i]);
+        if (r->rule->kind != NPA_MAP) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Axes along which all views go back are gone through from their end, as NumPy does. */
+static void turn_axes(npa_group *g)
+{
+    for (int i = 0; i < g->ndim; i++) {
+        bool back = false, on = false;
+        for (int k = 0; k < g->nviews; k++) {
+            back |= goes(&g->views[k], i, true), on |= goes(&g->views[k], i, false);
+        }
+        for (int k = 0; k < g->nviews && back && !on; k++) {
+            npa_view *v = &g->views[k];
+            v->offset += v->hidden ? 0 : v->strides[i] * (g->shape[i] - 1);
+            v->strides[i] = -v->strides[i];
+        }
+    }
+}
+
 /* Neighbouring axes become one where every view allows it. */
 static void merge_axes(npa_group *g)
 {
@@ -346,6 +380,9 @@ static bool lay_out(npa_group *g)
             return false;
         }
     } else {
+        if (is_free(g)) {
+            turn_axes(g);
+        }
         sort_axes(g);
         merge_axes(g);
     }

@@ -77,6 +77,20 @@ void npa_space_simplify(npa_space *s, int lead)
     s->ndim = m == 0 ? 1 : out + 1;
 }
 
+void npa_space_turn(npa_space *s)
+{
+    for (int i = 0; i < s->ndim; i++) {
+        bool back = false, on = false;
+        for (int k = 0; k < s->n; k++) {
+            back |= s->strides[i][k] < 0, on |= s->strides[i][k] > 0;
+        }
+        for (int k = 0; k < s->n && back && !on; k++) {
+            s->p[k] += s->strides[i][k] * (s->shape[i] - 1);
+            s->strides[i][k] = -s->strides[i][k];
+        }
+    }
+}
+
 /* Call line() for pieces of so many elements along axis `along`, as often as the others say. */
 static void each_piece(const struct npa_job *j, const npa_space *s, npa_line *line, int along,
                        int64_t piece)

@@ -207,7 +207,8 @@ static void put_view(writer *w, const npa_words *r, const npa_operand *o, bool w
     put_word(w, place_of(w, o->buffer, &lies, write));
     for (int axis = 0; axis < r->ndim; axis++) {
         int64_t step = o->at[axis];
-        put_word(w, step == 0 ? 0 : step == item ? 1 : 2 + number(w, &w->strides, step));
+        bool back = step == -item;
+        put_word(w, step == 0 ? 0 : step == item ? 1 : back ? 2 : 3 + number(w, &w->strides, step));
     }
     put_relations(w, r, o);
 }
@@ -471,7 +472,7 @@ PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
  * requests with equal structures plan alike. Numbers are replaced by their place in the order of
  * first use, each kind (extents, strides, offsets) by itself: whether two of a kind are equal is
  * then the same for all requests of one structure, and so is every look-up in a table keyed by
- * views or spaces. 0 and one element stay as they are among strides, small extents (1, an axis that
+ * views or spaces. 0 and one element, on or back, stay as they are among strides, small extents (1, an axis that
  * does not count; a vector's lanes) among extents. What is compared otherwise is written down as
  * its outcome:
  *   strides of one view: which is larger, and whether one axis continues the other (collapsing,
