@@ -150,7 +150,9 @@ class CText(CValues):
         self.do(f"else {name} = {some};")
         return name
 
-    def load_pairs(self, dtype: str, pointer: Name, width: int, lanes: Lanes | None) -> Value:
+    def load_pairs(
+        self, dtype: str, pointer: Name, width: int, lanes: Lanes | None, *, back: bool = False
+    ) -> Value:
         """Two loads and not a twice as wide one: some compilers pass vectors wider than the
         machine's wrongly."""
         size = item_size(dtype)
@@ -166,7 +168,8 @@ class CText(CValues):
         parts = []
         for k in range(2):
             texts = [self._lane_text(name, j) for name in (low, high) for j in range(k, width, 2)]
-            parts.append(self._new(dtype, width, self._vector_text(kind, texts)))
+            ordered = texts[:: -1 if back else 1]
+            parts.append(self._new(dtype, width, self._vector_text(kind, ordered)))
         return tuple(parts)
 
     def load_each(self, dtype: str, pointer: Name, offsets: Name, lanes: Lanes | None) -> Name:
@@ -204,7 +207,7 @@ class CText(CValues):
             condition = f"if ({' && '.join(conditions)}) " if conditions else ""
             self.do(f"{condition}{place} = {self._lane_text(x, k)};")
 
-    def store_pairs(self, pointer: Name, x: Value, which: Which) -> None:
+    def store_pairs(self, pointer: Name, x: Value, which: Which, *, back: bool = False) -> None:
         dtype, width, size = x[0].dtype, x[0].width, item_size(x[0].dtype)
         if which.lanes is not None or which.mask is not None:
             for k, name in enumerate(x):
@@ -212,7 +215,8 @@ class CText(CValues):
                 self.store_lanes(place, self.n(2 * size), name, which)
             return
         for k in range(2):
-            own = range(k * width // 2, (k + 1) * width // 2)
+            lanes = range(width)[:: -1 if back else 1]
+            own = lanes[k * width // 2 : (k + 1) * width // 2]
             texts = [self._lane_text(name, lane) for lane in own for name in x]
             mixed = self._new(dtype, width, self._vector_text(memory_type(dtype, width), texts))
             where = f"{pointer} + {k * width * size}"

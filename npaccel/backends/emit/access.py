@@ -30,8 +30,10 @@ def load(b: Builder, place: Place, width: int, lanes: Lanes | None) -> Value:
     if place.vector is Stride.UNIT and len(pointers) == 2:
         return b.load_pairs(part, place.pointer, width, lanes)
     if place.vector is Stride.BACK and lanes is None:
-        ahead = place._replace(pointer=_last(b, place, width), vector=Stride.UNIT)
-        return tuple(b.reversed(name) for name in load(b, ahead, width, None))
+        first = _last(b, place, width)
+        if len(pointers) == 2:
+            return b.load_pairs(part, first, width, None, back=True)
+        return (b.reversed(b.load_lanes(part, first, None, width, None)),)
     stride = _stride(place)
     return tuple(b.load_lanes(part, pointer, stride, width, lanes) for pointer in pointers)
 
@@ -44,8 +46,11 @@ def store(b: Builder, place: Place, value: Value, which: Which) -> None:
     elif place.vector is Stride.UNIT and len(pointers) == 2:
         b.store_pairs(place.pointer, value, which)
     elif place.vector is Stride.BACK and which == Which():
-        ahead = place._replace(pointer=_last(b, place, value[0].width), vector=Stride.UNIT)
-        store(b, ahead, tuple(map(b.reversed, value)), which)
+        first = _last(b, place, value[0].width)
+        if len(pointers) == 2:
+            b.store_pairs(first, value, which, back=True)
+        else:
+            b.store_lanes(first, None, b.reversed(value[0]), which)
     else:
         for pointer, name in zip(pointers, value, strict=True):
             b.store_lanes(pointer, _stride(place), name, which)

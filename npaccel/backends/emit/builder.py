@@ -296,11 +296,14 @@ class Builder(ABC):
         """The inverse."""
 
     @abstractmethod
-    def load_pairs(self, dtype: str, pointer: Name, width: int, lanes: Lanes | None) -> Value:
-        """Two vectors, whose elements take turns."""
+    def load_pairs(
+        self, dtype: str, pointer: Name, width: int, lanes: Lanes | None, *, back: bool = False
+    ) -> Value:
+        """Two vectors, whose elements take turns; back: from the last pair to the first one, all of
+        which exist."""
 
     @abstractmethod
-    def store_pairs(self, pointer: Name, x: Value, which: Which) -> None:
+    def store_pairs(self, pointer: Name, x: Value, which: Which, *, back: bool = False) -> None:
         """The inverse."""
 
     @abstractmethod

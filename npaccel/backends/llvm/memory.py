@@ -52,12 +52,15 @@ class LlvmMemory(LlvmValues):
         call = self._call(f"masked.load.{suffix(ones.dtype, width)}.p0", arguments, kind)
         return self._emit(call, dtype, width)
 
-    def load_pairs(self, dtype: str, pointer: Name, width: int, lanes: Lanes | None) -> Value:
+    def load_pairs(
+        self, dtype: str, pointer: Name, width: int, lanes: Lanes | None, *, back: bool = False
+    ) -> Value:
         if lanes is None:
             whole = self._load(dtype, 2 * width, pointer)
         else:
             whole = self._load_some(dtype, pointer, 2 * width, self._twice(lanes.below))
-        parts = tuple(self._shuffle(whole, whole, range(k, 2 * width, 2)) for k in range(2))
+        order = range(width)[:: -1 if back else 1]
+        parts = tuple(self._shuffle(whole, whole, [2 * at + k for at in order]) for k in range(2))
         self._apart.update(parts)
         return parts
 
@@ -119,10 +122,11 @@ class LlvmMemory(LlvmValues):
         else:
             self._do(f"store {typed(x)}, ptr {pointer}, align {size}")
 
-    def store_pairs(self, pointer: Name, x: Value, which: Which) -> None:
+    def store_pairs(self, pointer: Name, x: Value, which: Which, *, back: bool = False) -> None:
         active = self._active(which)
         width = x[0].width
-        whole = self._shuffle(x[0], x[1], [at for k in range(width) for at in (k, width + k)])
+        order = range(width)[:: -1 if back else 1]
+        whole = self._shuffle(x[0], x[1], [at for k in order for at in (k, width + k)])
         twice = None if active is None else self._twice(active)
         self._store_unit(pointer, whole, twice, stream=which.stream)
 

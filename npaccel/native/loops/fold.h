@@ -40,8 +40,8 @@ typedef struct npa_arithmetic {
     /* results[r] = the sum of x[r * step + k * apart], k < n; n: at most NPA_FOLD_BLOCK, or
      * NPA_FOLD_LANES where `apart` is not 1 */
     void (*rows)(const void *x, int64_t step, int64_t apart, int64_t n, int64_t m, void *results);
-    /* Of at most NPA_FOLD_CHUNK elements; back: each before the last one */
-    void (*chunk)(const void *x, bool back, int64_t n, void *result);
+    /* Of at most NPA_FOLD_CHUNK elements, each `apart` from the last one */
+    void (*chunk)(const void *x, int64_t apart, int64_t n, void *result);
     int type, size; /* that it computes with */
 } npa_arithmetic;
 /* Of floats and of doubles; those of complex numbers add both parts alike. */

@@ -8,7 +8,8 @@
 #pragma GCC optimize("O3", "no-associative-math")
 #endif
 
-enum { LANES = NPA_FOLD_LANES, ABREAST = 8 }; /* ABREAST: short rows, at once */
+/* ABREAST: short rows, at once; SOME: lanes of elements that lie apart */
+enum { LANES = NPA_FOLD_LANES, ABREAST = 8, SOME = 8 };
 enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a chunk's blocks */
 
 /* In all of these W values of type T are an element.
@@ -111,42 +112,49 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
             memcpy(to + r * (W), lanes, (W) * sizeof(T));                                          \
         }                                                                                          \
     }
-/* n elements, each before the last one, into the lanes, of which the last one comes first. */
-#define INTO_LANES_BACK(lanes, from, n, T, W)                                                       \
+/* n elements, each so many from the last one, into the lanes; before it: the last lane is the
+ * first. */
+#define INTO_LANES_APART(lanes, from, apart, n, T, W)                                              \
     do {                                                                                           \
-        int64_t whole = (n) / LANES * LANES;                                                       \
-        for (int part = 0; part < LANES * (W); part += LANES) {                                    \
-            const T *there = (from) + part - (LANES - 1) * (W);                                    \
-            for (int64_t done = 0; done < whole; done += LANES, there -= LANES * (W)) {            \
-                for (int k = 0; k < LANES; k++) {                                                  \
-                    (lanes)[part + k] = (lanes)[part + k] + there[k];                              \
+        int64_t whole = (n) / LANES * LANES, k = 0;                                                \
+        for (; k < whole && (apart) == -1; k += LANES) {                                           \
+            const T *there = (from) - (k + LANES - 1) * (W);                                       \
+            for (int e = 0; e < LANES * (W); e++) {                                                \
+                (lanes)[e] = (lanes)[e] + there[e];                                                \
+            }                                                                                      \
+        }                                                                                          \
+        for (int part = 0; part < LANES && (apart) != -1; part += SOME) {                          \
+            for (k = part; k < whole; k += LANES) {                                                \
+                for (int e = 0; e < SOME * (W); e++) {                                             \
+                    T *lane = (lanes) + part * (W) + e;                                            \
+                    *lane = *lane + (from)[(k + e / (W)) * (apart) * (W) + e % (W)];               \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
-        for (int64_t k = 0; whole + k < (n); k++) {                                                \
-            for (int w = 0; w < (W); w++) {                                                        \
-                T *lane = (lanes) + (LANES - 1 - k) * (W) + w;                                     \
-                *lane = *lane + (from)[w - (whole + k) * (W)];                                     \
-            }                                                                                      \
+        for (k = whole * (W); k < (n) * (W); k++) {                                                \
+            int64_t at = k / (W) % LANES;                                                          \
+            T *lane = (lanes) + ((apart) == -1 ? LANES - 1 - at : at) * (W) + k % (W);             \
+            *lane = *lane + (from)[k / (W) * (apart) * (W) + k % (W)];                             \
         }                                                                                          \
     } while (0)
-/* The result of a chunk, one element behind the other, or before it. Lanes are combined as halves,
- * so it is the same from the last one to the first. */
+/* The result of a chunk. Lanes are combined as halves, so it is the same from the last one to the
+ * first. */
 #define FOLD_CHUNK(NAME, T, W)                                                                     \
-    NPA_EACH_PROCESSOR static void chunk_##NAME(const void *x, bool back, int64_t n, void *result) \
+    NPA_EACH_PROCESSOR static void chunk_##NAME(const void *x, int64_t apart, int64_t n,           \
+                                                void *result)                                      \
     {                                                                                              \
         T stack[LEVELS][LANES * (W)], lanes[LANES * (W)];                                          \
         int top = 0;                                                                               \
         for (int64_t at = 0, count = 0; at < n; at += BLOCK, count++) {                            \
-            const T *from = (const T *)x + (back ? -at : at) * (W);                                \
+            const T *from = (const T *)x + at * apart * (W);                                       \
             int64_t m = n - at < BLOCK ? n - at : BLOCK;                                           \
             for (int k = 0; k < LANES * (W); k++) {                                                \
                 lanes[k] = 0;                                                                      \
             }                                                                                      \
-            if (back) {                                                                            \
-                INTO_LANES_BACK(lanes, from, m, T, W);                                              \
-            } else {                                                                               \
+            if (apart == 1) {                                                                      \
                 INTO_LANES(lanes, from, m * (W), W);                                               \
+            } else {                                                                               \
+                INTO_LANES_APART(lanes, from, apart, m, T, W);                                     \
             }                                                                                      \
             for (int64_t bits = count; bits & 1; bits >>= 1) {                                     \
                 top--;                                                                             \

@@ -41,7 +41,7 @@ typedef struct {
     int64_t in_row, mask_row;  /* bytes from one of them to the next */
     int64_t chunks;            /* of a row */
     bool dense;                /* rows may be read where they are */
-    bool back;                 /* as well, from the last element to the first */
+    bool even;                 /* a row's elements are whole elements apart */
     bool brief;                /* rows are added several at a time, see fold_parts */
     bool whole;                /* steps are whole elements of what it computes with */
     bool through_half;         /* the loop's type is f2, the operand's is not */
@@ -138,8 +138,8 @@ static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t 
 {
     ALIGNED room[BLOCK * WIDEST];
     chunk_state state;
-    if ((f->dense || f->back) && mask == NULL) {
-        f->a->chunk(in, f->back, n, out);
+    if (f->even && mask == NULL) {
+        f->a->chunk(in, f->in_row / f->a->size, n, out);
         return;
     }
     npa_fold_begin(&state, f->a);
@@ -247,12 +247,13 @@ static void fold_point(const fold *f, int64_t point, const char *parts)
     counter rows = {.width = 1, .stack = row_stack, .bytes = size};
     int64_t all = f->rows * f->chunks, first = point * all;
     for (int64_t i = 0, n; i < all; i += n) {
-        const char *at = parts != NULL ? parts + (first + i) * a->size : computed;
-        n = parts != NULL ? 1 : fold_parts(f, first + i, all - i, computed);
-        for (int64_t k = 0; k < n; k++) {
-            memcpy(value, at + (size_t)k * size, size);
-            push(f->chunks == 1 ? &rows : &chunks, a, value);
+        if (parts != NULL) {
+            n = Py_MIN(f->chunks != 1 ? 1 : ROWS, all - i);
+            memcpy(computed, parts + (size_t)(first + i) * size, (size_t)n * size);
+        } else {
+            n = fold_parts(f, first + i, all - i, computed);
         }
+        push_all(f->chunks == 1 ? &rows : &chunks, a, computed, n);
         if (f->chunks != 1 && (i + n) % f->chunks == 0) {
             take(&chunks, a, value);
             push(&rows, a, value);
@@ -486,7 +487,8 @@ static void join_band(fold *f)
 /* Whether rows are so short that several are added at a time. */
 static void set_brief(fold *f)
 {
-    f->whole = f->type == f->a->type && f->in_row % f->a->size == 0;
+    f->even = f->type == f->a->type && f->in_row % f->a->size == 0;
+    f->whole = f->even;
     for (int i = 0; i < f->of->ndim; i++) {
         f->whole &= f->in_step[i] % f->a->size == 0 || f->shape[i] == 1;
     }
@@ -522,7 +524,6 @@ static void prepare(fold *f, const npa_folding *of)
     f->in_row = o->ninner > 0 ? f->in_step[o->inner[o->ninner - 1]] : 0;
     f->mask_row = o->ninner > 0 ? f->mask_step[o->inner[o->ninner - 1]] : 0;
     f->dense = f->type == f->a->type && (f->in_row == f->a->size || f->row == 1);
-    f->back = f->type == f->a->type && f->in_row == -f->a->size && !f->dense;
     set_brief(f);
 }
 
