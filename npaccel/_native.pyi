@@ -179,6 +179,9 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C", /) -> 
 def empty_like(prototype: np.ndarray[Any, Any], dtype: np.dtype[Any], /) -> ArrayBase | None:
     """A fresh Array whose axes lie in memory as those of ``prototype.copy("K")``; None: no room."""
 
+def copy(array: np.ndarray[Any, Any], dtype: np.dtype[Any], /) -> ArrayBase | None:
+    """``array.astype(dtype)``, recorded, as far as there is nothing unusual about it; else None."""
+
 def wants(*operands: object) -> bool:
     """Whether an operation on these would be recorded (one is pending, or large enough)."""
 

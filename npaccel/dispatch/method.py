@@ -169,10 +169,15 @@ def _memory_order(array: Array, order: str | None) -> str:
 
 def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> Any:
     """Record a copy of `array` as `dtype`, its memory laid out as `order` says."""
+    if order == "K" or (array.flags.c_contiguous and order in ("C", "A")):
+        made = _native.copy(array, dtype)
+        if made is not None:
+            return made
     _large(array)
     rule = copy_rule(dtype, array.dtype)
     if rule is None:
-        raise NotRecorded(f"no copy loop from {array.dtype} to {dtype}")
+        # Their own text takes as long as the copy.
+        raise NotRecorded(f"no copy loop from {array.dtype.type.__name__} to {dtype.type.__name__}")
     order = _memory_order(array, order)
     strange = order == "K"
     target = fresh_like(array, dtype) if strange else fresh(array.shape, dtype, order)

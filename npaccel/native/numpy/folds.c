@@ -385,38 +385,41 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     return status;
 }
 
-/* What the writing call `ufunc(*args, out=...)` writes to, if that is all there is to it; or
- * NULL. */
-static PyArrayObject *only_out(PyObject *const *named, PyObject *names)
+/* What the call `ufunc(*args, out=...)` writes to, or NULL, if that is all there is to it. */
+static bool only_out(PyObject *const *named, PyObject *names, PyArrayObject **out)
 {
     static const char *const known[] = {"out", "casting", "subok"};
     npa_value target = {.array = NULL};
+    bool given = false, cast = false;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
         PyObject *value = named[k];
         switch (place_of(PyTuple_GET_ITEM(names, k), known, 3)) {
         case 0:
             value = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1
                         ? PyTuple_GET_ITEM(value, 0) : value;
-            if (!npa_classify(value, &target) || target.array == NULL) {
-                return NULL;
+            given = value != Py_None;
+            if (given && (!npa_classify(value, &target) || target.array == NULL)) {
+                return false;
             }
             break;
         case 1: /* what same_kind allows has the same loop with unsafe */
             if (!PyUnicode_Check(value) ||
                 (PyUnicode_CompareWithASCIIString(value, "same_kind") != 0 &&
                  PyUnicode_CompareWithASCIIString(value, "unsafe") != 0)) {
-                return NULL;
+                return false;
             }
+            cast = true;
             break;
         case 2:
             if (!PyBool_Check(value)) { /* an error */
-                return NULL;
+                return false;
             }
             break;
-        default: return NULL;
+        default: return false;
         }
     }
-    return target.array;
+    *out = target.array;
+    return given || !cast;
 }
 
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
@@ -433,14 +436,14 @@ int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject 
             return PyErr_Occurred() ? -1 : 0;
         }
     }
-    PyArrayObject *out = only_out(args + n, names);
-    if (out == NULL || !PyArray_ISWRITEABLE(out) ||
-        !(npa_wants(values, (int)n) || npa_is_pending(out))) {
+    PyArrayObject *out;
+    if (!only_out(args + n, names, &out) || (out != NULL && !PyArray_ISWRITEABLE(out)) ||
+        !(npa_wants(values, (int)n) || (out != NULL && npa_is_pending(out)))) {
         return PyErr_Occurred() ? -1 : 0;
     }
     int status = may_wait();
     if (status > 0) {
-        *result = npa_ufunc_call(ufunc, values, &out, &status);
+        *result = npa_ufunc_call(ufunc, values, out != NULL ? &out : NULL, &status);
     }
     return status;
 }

@@ -337,6 +337,7 @@ static PyMethodDef methods[] = {
     {"take_hindrances", npa_take_hindrances, METH_NOARGS, NPA_DOC_take_hindrances},
     {"empty", npa_py_empty, METH_VARARGS, NPA_DOC_empty},
     {"empty_like", npa_py_empty_like, METH_VARARGS, NPA_DOC_empty_like},
+    {"copy", npa_py_copy, METH_VARARGS, NPA_DOC_copy},
     {"wants", KEYWORDS(npa_py_wants), METH_FASTCALL, NPA_DOC_wants},
     {"is_pending", npa_py_is_pending, METH_O, NPA_DOC_is_pending},
     {"composites", npa_composites_py, METH_O, NPA_DOC_composites},

@@ -15,6 +15,7 @@ PyObject *npa_py_gather(PyObject *self, PyObject *args);
 PyObject *npa_py_index_bounds(PyObject *self, PyObject *args);
 PyObject *npa_py_empty(PyObject *self, PyObject *args);
 PyObject *npa_py_empty_like(PyObject *self, PyObject *args);
+PyObject *npa_py_copy(PyObject *self, PyObject *args);
 PyObject *npa_py_wrap(PyObject *self, PyObject *o);
 PyObject *npa_py_view_plain(PyObject *self, PyObject *o);
 PyObject *npa_py_plain(PyObject *self, PyObject *o);

@@ -234,6 +234,51 @@ PyObject *npa_py_empty_like(PyObject *self, PyObject *args)
     return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
+/* Memory for a copy of an array, whose axes lie as there. NULL: no room, or an error. */
+static PyObject *new_copy(PyArrayObject *a, PyArray_Descr *descr)
+{
+    int n = PyArray_NDIM(a);
+    bool f = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
+    npy_intp strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(descr);
+    if (!f && !PyArray_IS_C_CONTIGUOUS(a)) {
+        return npa_new_like(a, descr);
+    }
+    for (int i = 0; i < n; i++) {
+        int axis = f ? i : n - 1 - i;
+        strides[axis] = stride;
+        stride *= PyArray_DIM(a, axis);
+    }
+    return npa_new_array(descr, n, PyArray_DIMS(a), strides);
+}
+
+PyObject *npa_py_copy(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *made = NULL, *result;
+    PyArray_Descr *descr;
+    npa_value value;
+    if (!PyArg_ParseTuple(args, "OO!", &object, &PyArrayDescr_Type, &descr)) {
+        return NULL;
+    }
+    bool usual = npa_classify(object, &value) && value.array != NULL && npa_wants(&value, 1) &&
+                 PyArray_NDIM(value.array) > 0 && PyArray_NDIM(value.array) <= NPA_MAX_DIMS &&
+                 PyArray_SIZE(value.array) > 0 && npa_type_known(descr->type_num) &&
+                 PyArray_ISNBO(descr->byteorder) && npa_here == NULL && npa_errstate() >= 0 &&
+                 !npa_asks_underflow();
+    if (!usual || (made = new_copy(value.array, descr)) == NULL) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    PyArrayObject *to = (PyArrayObject *)made;
+    npa_rule *rule = npa_find_rule(npa_copy_name, &value.type, 1, to);
+    int status = rule != NULL ? npa_record_map(rule, &value, &to, NULL, 'K', 0, &result) : 0;
+    if (status > 0) {
+        Py_DECREF(result);
+        return made;
+    }
+    Py_DECREF(made);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 static PyArrayObject *need_array(PyObject *o)
 {
     if (!PyArray_Check(o)) {
