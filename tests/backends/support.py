@@ -109,7 +109,7 @@ def run_step(compiled, extents, arrays, scalars=(), *, grid=None):
     return machine.run(compiled, extents, arrays, scalars, grid=grid)
 
 
-U, Z, S, X = Stride.UNIT, Stride.ZERO, Stride.ANY, Stride.ACROSS
+U, Z, S, X, B = Stride.UNIT, Stride.ZERO, Stride.ANY, Stride.ACROSS, Stride.BACK
 
 
 def param(dtype, vector=U, *, out=False, read=None, band_only=False, nontemporal=False):

@@ -9,7 +9,7 @@ from npaccel.backends.base import Grid
 from npaccel.ir.nodes import Flag, FlagKind, Leaf, Store
 from npaccel.ir.scalar import DTYPES, Core, Pool
 
-from .support import S, U, Z, check, compile_kernel, edge_values, kernel, param, run_step
+from .support import B, S, U, Z, check, compile_kernel, edge_values, kernel, param, run_step
 
 SIZES = (0, 1, 2, 15, 16, 17, 64, 100, 333)
 
@@ -54,6 +54,35 @@ def test_strides_of_every_kind(machine, dtype):
         one = np.broadcast_to(edge_values(dtype, 1, 7), (n,))
         check(machine, made, (n,), [source[::-3], one, target[::2]], compiled=compiled)
         check(machine, made, (n,), [source[:n], one, target[1::2][::-1]], compiled=compiled)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_that_go_back(machine, dtype):
+    pool = Pool()
+    x, y = pool.load(dtype, 0), pool.load(dtype, 1)
+    made = kernel(
+        [param(dtype, B), param(dtype), param(dtype, B, out=True)],
+        [Leaf(False, (Store(2, _combine(x, y)),))],
+        split=True,
+    )
+    compiled = compile_kernel(made, machine)
+    for n in SIZES:
+        source, other, target = (edge_values(dtype, n + 1, seed) for seed in (1, 2, 3))
+        arrays = [source[:0:-1], other[1:], target[:0:-1]]
+        check(machine, made, (n,), arrays, compiled=compiled)
+
+
+@pytest.mark.parametrize("dtype", ["b1", "f4", "c16"])
+def test_masked_stores_that_go_back(machine, dtype):
+    pool = Pool()
+    x, mask = pool.load(dtype, 0), pool.load("b1", 2)
+    made = kernel(
+        [param(dtype, B), param(dtype, B, out=True), param("b1", B)],
+        [Leaf(False, (Store(1, _combine(x, x), mask),))],
+    )
+    for n in (1, 17, 130):
+        arrays = [edge_values(dtype, n, 1), edge_values(dtype, n, 2), edge_values("b1", n, 3)]
+        check(machine, made, (n,), [array[::-1] for array in arrays])
 
 
 @pytest.mark.parametrize("dtype", ["b1", "i1", "u2", "f4", "f8", "c8", "c16"])

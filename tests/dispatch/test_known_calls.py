@@ -46,6 +46,9 @@ KNOWN: dict[str, Callable[[Array, Array], Any]] = {
     "mean": lambda x, o: x.mean(axis=(1, 2)),
     "any": lambda x, o: (x > 0).any(axis=0),
     "out": lambda x, o: np.multiply(x, 3, out=o),
+    "no out": lambda x, o: np.multiply(x, 3, out=None),
+    "clip": lambda x, o: np.clip(x, 5, 70.5),
+    "clip, one bound": lambda x, o: np.clip(x, None, 70.5),
     "out, cast": lambda x, o: np.sqrt(x, out=o, casting="unsafe", subok=False),
 }
 

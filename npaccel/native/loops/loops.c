@@ -113,53 +113,59 @@ static bool find_remainder(int which, PyUFuncGenericFunction *loop, void **data)
     return true;
 }
 
-/* ----------------------------------------------------------------------------------- conditions */
+/* ------------------------------------------------------------------------- results that lie apart */
 
-/* NumPy's loop of a condition of floats, such as isnan. */
+/* NumPy's loop of one input, whose results have that size. */
 typedef struct {
     PyUFuncGenericFunction numpys;
     void *data;
-} condition;
-enum { CONDITIONS = 32 };
-static condition conditions[CONDITIONS];
+    npy_intp size;
+} unary;
+enum { UNARIES = 64, WIDEST = 8 };
+static unary unaries[UNARIES];
 
-/* NumPy's vector loops (2.4) write to wrong places where results don't lie one behind the other. */
-static void run_condition(char **args, const npy_intp *count, const npy_intp *steps, void *data)
+/* NumPy's vector loops (2.4) of conditions of floats, such as isnan, write to wrong places where
+ * results don't lie one behind the other; negative reads some of what lies apart from wrong ones,
+ * too, which NumPy's own iterator hardly ever asks for, but ours does. */
+static void run_apart(char **args, const npy_intp *count, const npy_intp *steps, void *data)
 {
-    const condition *c = data;
-    char found[BLOCK];
-    if (steps[1] == 1) {
-        c->numpys(args, count, steps, c->data);
+    const unary *u = data;
+    _Alignas(WIDEST) char found[BLOCK * WIDEST];
+    if (steps[1] == u->size) {
+        u->numpys(args, count, steps, u->data);
         return;
     }
     for (npy_intp at = 0; at < *count; at += BLOCK) {
         npy_intp m = *count - at < BLOCK ? *count - at : BLOCK;
         char *p[2] = {args[0] + at * steps[0], found};
-        const npy_intp one[2] = {steps[0], 1};
-        c->numpys(p, &m, one, c->data);
-        npa_unpack(args[1] + at * steps[1], steps[1], found, m, 1);
+        const npy_intp one[2] = {steps[0], u->size};
+        u->numpys(p, &m, one, u->data);
+        npa_unpack(args[1] + at * steps[1], steps[1], found, m, (int)u->size);
     }
 }
 
-static bool is_condition(const PyUFuncObject *u, const int *types)
+static bool is_amiss_apart(const PyUFuncObject *u, const int *types)
 {
-    return u->nargs == 2 && types[1] == NPY_BOOL &&
-           (types[0] == NPY_FLOAT || types[0] == NPY_DOUBLE);
+    bool real = types[0] == NPY_FLOAT || types[0] == NPY_DOUBLE;
+    bool negative = strcmp(u->name, "negative") == 0 && u->obj == NULL && types[1] == types[0];
+    return u->nargs == 2 && ((real && types[1] == NPY_BOOL) ||
+                             (negative && (real || PyTypeNum_ISSIGNED(types[0])) &&
+                              npa_item_sizes[types[1]] <= WIDEST));
 }
 
 /* False: there are too many. */
-static bool find_condition(PyUFuncGenericFunction *loop, void **data)
+static bool find_unary(int type, PyUFuncGenericFunction *loop, void **data)
 {
     int i = 0;
-    while (i < CONDITIONS && conditions[i].numpys != NULL &&
-           (conditions[i].numpys != *loop || conditions[i].data != *data)) {
+    while (i < UNARIES && unaries[i].numpys != NULL &&
+           (unaries[i].numpys != *loop || unaries[i].data != *data)) {
         i++;
     }
-    if (i == CONDITIONS) {
+    if (i == UNARIES) {
         return false;
     }
-    conditions[i] = (condition){.numpys = *loop, .data = *data};
-    *loop = run_condition, *data = &conditions[i];
+    unaries[i] = (unary){.numpys = *loop, .data = *data, .size = npa_item_sizes[type]};
+    *loop = run_apart, *data = &unaries[i];
     return true;
 }
 
@@ -177,8 +183,8 @@ bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *l
     if (!find(u, types, loop, data)) {
         return false;
     }
-    if (is_condition(u, types)) {
-        return find_condition(loop, data);
+    if (is_amiss_apart(u, types)) {
+        return find_unary(types[1], loop, data);
     }
     bool remainder = strcmp(u->name, "remainder") == 0 && u->obj == NULL;
     for (int i = 0; remainder && i < (int)(sizeof remainders / sizeof *remainders); i++) {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+
+import npaccel
 
 from .comparison import Case, all_same
 from .operands import LAYOUTS, NUMBERS, laid_out
@@ -173,3 +176,17 @@ def test_call(name: str) -> None:
         for dtype in "?lBfdD"
         for layout in ("line", "every second", "itself", "read-only", "one", "backwards")
     )
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "f4", "f8", "c8"])
+def test_columns_of_a_table(dtype: str) -> None:
+    """Loops go along the long axis, along which NumPy's own iterator does not let elements lie
+    apart: NumPy's `negative` then reads others."""
+    calls = (np.negative, np.absolute, np.square, np.isfinite, np.logical_not, np.sign)
+    for width, columns in itertools.product(range(2, 18), (2, 3)):
+        table = np.arange(60 * width).reshape(60, width).astype(dtype)[:, :columns]
+        for call in calls:
+            expected = call(table)
+            with npaccel.accelerate():
+                found = call(table)
+            assert found.tobytes() == expected.tobytes(), (call.__name__, width, columns)

@@ -9,6 +9,7 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import sliding_window_view
 
 import npaccel as na
 from npaccel.ir.fold_order import fold_order
@@ -164,6 +165,39 @@ def test_the_order_is_the_stated_one(
     x = _made(shape, dtype, layout, 1)
     axes = data.draw(_axes(x.ndim))
     _same(np.add.reduce(na.asarray(x), axis=axes), expected(x, np.add, axes))
+
+
+LYING: dict[str, Any] = {
+    "back": lambda x: x[::-1],
+    "apart": lambda x: x[::3],
+    "apart and back": lambda x: x[::-2],
+    "windows": lambda x: sliding_window_view(x[:9000], 8),
+    "long windows": lambda x: sliding_window_view(x[:2000], 40),
+    "windows of a plane": lambda x: sliding_window_view(x[:7000].reshape(70, 100), (3, 3)),
+    "parts of rows": lambda x: x[:70000].reshape(-1, 4)[:, :3],
+    "rows back": lambda x: x[:70000].reshape(700, 100)[:, ::-1],
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("name", LYING)
+def test_the_order_of_what_lies_apart(name: str, dtype: str, tier: str) -> None:
+    x = LYING[name](_made((75001,), dtype, "c", 4))
+    for axes in (tuple(range(x.ndim)), (x.ndim - 1,)):
+        _same(np.add.reduce(na.asarray(x), axis=axes), expected(x, np.add, axes))
+
+
+def test_what_nothing_waits_for_is_added_at_once(setting) -> None:
+    """As a kernel adds short rows one by one."""
+    setting("tiering", "eager")
+    for view in LYING.values():
+        x = view(_made((75001,), "f8", "c", 4))
+        if x.size * x.itemsize < na.config.threshold:
+            continue
+        before = na.stats()["requests"]
+        with na.accelerate():
+            x.sum()
+        assert na.stats()["requests"] == before
 
 
 def _beside(x: Any, other: Any) -> Any:
