@@ -27,6 +27,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "argmin of rows": lambda x: np.argmin(x, axis=1),
     "maxima of what is transposed": lambda x: x.T.max(0),
     "argmax of what is transposed": lambda x: x.T.argmax(axis=0),
+    "any": np.any,
+    "all of it": lambda x: np.logical_and.reduce(x, axis=None),
     "argmax": lambda x: np.argmax(x, keepdims=True),
     "var": lambda x: x.var(),
     "cov": np.cov,

@@ -358,7 +358,9 @@ class CValues(Builder):
     def reversed(self, x: Name) -> Name:
         lanes = range(x.width - 1, -1, -1)
         if x.dtype == "b1":
-            return self._mask(self._lanes_text(f"{SIGNED[x.size]}{x.width}", x, lanes), x.width, x.size)
+            return self._mask(
+                self._lanes_text(f"{SIGNED[x.size]}{x.width}", x, lanes), x.width, x.size
+            )
         return self._new(x.dtype, x.width, self._lanes_text(c_type(x.dtype, x.width), x, lanes))
 
     def _lanes_text(self, kind: str, x: str, lanes: Sequence[int]) -> str:

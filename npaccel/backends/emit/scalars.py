@@ -263,7 +263,14 @@ def _truncate(b: Builder, x: Name, target: str) -> Name:
         name = _to_wide(b, b.cast(x, "f8") if x.dtype == "f4" else x)
     else:
         name = b.truncated(x, target, inside)
-    return b.select(inside, name, b.constant(target, -(2 ** (bits - 1)), x.width))
+    lowest = b.constant(target, -(2 ** (bits - 1)), x.width)
+    if x.width == 1:
+        return b.select(inside, name, lowest)
+    found = b.variable(target, x.width)
+    b.set(found, name)
+    with b.when(b.any_lane(b.instruction(Core.NOT, (inside,))), rare=True):
+        b.set(found, b.select(inside, name, lowest))
+    return b.get(found)
 
 
 # See Note [Halves].

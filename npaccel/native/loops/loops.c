@@ -113,7 +113,7 @@ static bool find_remainder(int which, PyUFuncGenericFunction *loop, void **data)
     return true;
 }
 
-/* ------------------------------------------------------------------------- results that lie apart */
+/* ----------------------------------------------------------------------- results that lie apart */
 
 /* NumPy's loop of one input, whose results have that size. */
 typedef struct {

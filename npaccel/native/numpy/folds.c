@@ -166,7 +166,8 @@ static bool is_number(const npa_rule *rule, PyArrayObject *a, uint32_t axes, boo
     int type;
     npa_fold_arithmetic(rule, &type);
     return !keepdims && axes == (1u << PyArray_NDIM(a)) - 1 &&
-           npa_canonical(PyArray_TYPE(a)) == type && npa_threshold_here() > 0 && !npa_waits(a) && (npa_buffer_of(a) == NULL || PyArray_NBYTES(a) <= LONGEST);
+           npa_canonical(PyArray_TYPE(a)) == type && npa_threshold_here() > 0 && !npa_waits(a) &&
+           (npa_buffer_of(a) == NULL || PyArray_NBYTES(a) <= LONGEST);
 }
 
 /* Recorded; what is one number is computed, as NumPy's is a scalar. */

@@ -54,8 +54,9 @@ size_t npa_most_summed(size_t most, PyObject *names)
     return here || most < npa_ours_here() ? most : npa_ours_here();
 }
 
-/* Bytes up to which NumPy folds an array to one number at least as fast. 0: never. */
-static size_t most_folded(const char *name, PyArrayObject *a)
+/* Bytes up to which NumPy folds an array at least as fast, all of it to one number, or along an
+ * axis. 0: never. */
+static size_t most_folded(const char *name, PyArrayObject *a, bool full)
 {
     int type = PyArray_TYPE(a);
     bool wide = PyArray_ITEMSIZE(a) >= 8; /* others are added with a cast */
@@ -67,7 +68,9 @@ static size_t most_folded(const char *name, PyArrayObject *a)
         return PyTypeNum_ISCOMPLEX(type) || type == NPY_HALF ? 0 : 12 * MiB;
     }
     if (strcmp(name, "logical_or") == 0 || strcmp(name, "logical_and") == 0) {
-        return type == NPY_BOOL ? SIZE_MAX : 0; /* it stops where the answer is known */
+        bool lies = PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a);
+        return type == NPY_BOOL ? SIZE_MAX : /* it stops where the answer is known */
+               full && lies && type != NPY_HALF ? 2 * MiB : 0;
     }
     if (strncmp(name, "bitwise_", 8) == 0) {
         return 2 * MiB;
@@ -134,7 +137,7 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
              *out = given(args, n, names, out_place, "out");
     bool line = PyArray_NDIM(a) == 1, full = axis == Py_None || (axis == NULL && !first) ||
                 (line && (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)));
-    size_t most = out == NULL || out == Py_None ? most_folded(fold, a) : 0;
+    size_t most = out == NULL || out == Py_None ? most_folded(fold, a, full) : 0;
     if (!full && most == SIZE_MAX && strncmp(fold, "arg", 3) == 0) {
         most = is_long(a, axis) ? most : 0;
     } else if (!full) {

@@ -24,8 +24,8 @@ static inline void push(counter *c, const arithmetic *a, void *value)
     memcpy(c->stack + (size_t)c->top++ * c->bytes, value, c->bytes);
 }
 
-/* n values of width 1, which are overwritten. Those that meet in pairs, and pairs of pairs, whatever
- * comes later, do so at once. */
+/* n values of width 1, which are overwritten. Those that meet in pairs, and pairs of pairs,
+ * whatever comes later, do so at once. */
 static inline void push_all(counter *c, const arithmetic *a, char *values, int64_t n)
 {
     enum { FEW = 8 };

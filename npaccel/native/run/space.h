@@ -17,7 +17,7 @@ int npa_space_of(npa_queue *q, npa_request *r, npa_space *s);
  * operand allows it. Inside a line order does not matter to a map. */
 void npa_space_simplify(npa_space *s, int lead);
 
-/* Axes along which all operands go back are gone through from their end, as NumPy does: of a map. */
+/* Axes along which all operands of a map go back are gone through from their end, as NumPy does. */
 void npa_space_turn(npa_space *s);
 
 struct npa_job; /* what a line is for */

@@ -472,9 +472,9 @@ PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
  * requests with equal structures plan alike. Numbers are replaced by their place in the order of
  * first use, each kind (extents, strides, offsets) by itself: whether two of a kind are equal is
  * then the same for all requests of one structure, and so is every look-up in a table keyed by
- * views or spaces. 0 and one element, on or back, stay as they are among strides, small extents (1, an axis that
- * does not count; a vector's lanes) among extents. What is compared otherwise is written down as
- * its outcome:
+ * views or spaces. 0 and one element, on or back, stay as they are among strides, small extents (1,
+ * an axis that does not count; a vector's lanes) among extents. What is compared otherwise is
+ * written down as its outcome:
  *   strides of one view: which is larger, and whether one axis continues the other (collapsing,
  *       order of axes, whether a row lies along memory)
  *   regions of one buffer: whether they are equal, and whether they overlap where one is written
