@@ -8,8 +8,8 @@
 #pragma GCC optimize("O3", "no-associative-math")
 #endif
 
-/* ABREAST: short rows, at once; SOME: lanes of elements that lie apart */
-enum { LANES = NPA_FOLD_LANES, ABREAST = 8, SOME = 8 };
+/* ABREAST: short rows, at once; SOME: lanes of pairs that lie apart */
+enum { LANES = NPA_FOLD_LANES, ABREAST = 8, SOME = 8, FOUR = 4 };
 enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a chunk's blocks */
 
 /* In all of these W values of type T are an element.
@@ -123,7 +123,21 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
                 (lanes)[e] = (lanes)[e] + there[e];                                                \
             }                                                                                      \
         }                                                                                          \
-        for (int part = 0; part < LANES && (apart) != -1; part += SOME) {                          \
+        for (; k < whole && (W) == 1 && (apart) == 2; k += LANES) {                                \
+            const T *there = (from) + 2 * k;                                                       \
+            for (int lane = 0; lane < LANES; lane++) {                                             \
+                (lanes)[lane] = (lanes)[lane] + there[2 * lane];                                   \
+            }                                                                                      \
+        }                                                                                          \
+        for (; k < whole && (W) == 1; k += LANES) {                                                \
+            const T *there = (from) + k * (apart);                                                 \
+            for (int lane = 0; lane < LANES; lane += FOUR, there += FOUR * (apart)) {              \
+                for (int i = 0; i < FOUR; i++) {                                                   \
+                    (lanes)[lane + i] = (lanes)[lane + i] + there[i * (apart)];                    \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (int part = 0; part < LANES && (apart) != -1 && (W) > 1; part += SOME) {               \
             for (k = part; k < whole; k += LANES) {                                                \
                 for (int e = 0; e < SOME * (W); e++) {                                             \
                     T *lane = (lanes) + part * (W) + e;                                            \

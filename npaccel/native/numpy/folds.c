@@ -157,6 +157,17 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
     return made != NULL ? PyArray_Return(made) : NULL;
 }
 
+/* Whether it lies in one piece, or in rows that are short, or whose elements lie one behind or
+ * before the other. */
+static bool lies_in_rows(PyArrayObject *a)
+{
+    enum { LONG = 64 };
+    int last = PyArray_NDIM(a) - 1;
+    npy_intp step = PyArray_STRIDE(a, last), size = PyArray_ITEMSIZE(a);
+    return PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a) ||
+           PyArray_DIM(a, last) < LONG || step == size || step == -size;
+}
+
 /* Whether all of an array that nothing waits for, and that needs no casts, is folded to one number:
  * nothing would be gained by recording that. Of what is ours none but what takes no long time, see
  * fold_now. */
@@ -166,7 +177,8 @@ static bool is_number(const npa_rule *rule, PyArrayObject *a, uint32_t axes, boo
     int type;
     npa_fold_arithmetic(rule, &type);
     return !keepdims && axes == (1u << PyArray_NDIM(a)) - 1 &&
-           npa_canonical(PyArray_TYPE(a)) == type && npa_threshold_here() > 0 && !npa_waits(a) &&
+           npa_canonical(PyArray_TYPE(a)) == type && lies_in_rows(a) &&
+           npa_threshold_here() > 0 && !npa_waits(a) &&
            (npa_buffer_of(a) == NULL || PyArray_NBYTES(a) <= LONGEST);
 }
 
