@@ -195,7 +195,8 @@ class Array(Methods, metaclass=_native.ArrayType):
     @real.setter
     @unseen
     def real(self, value: Any) -> None:
-        at_user_line(operator.setitem, (self.real, ..., value), {})
+        # NumPy makes an array of it first: 1j is cast with a warning, where x[...] = 1j is an error.
+        at_user_line(operator.setitem, (self.real, ..., np.asanyarray(value)), {})
 
     @property
     def imag(self) -> Any:
@@ -205,6 +206,6 @@ class Array(Methods, metaclass=_native.ArrayType):
     @unseen
     def imag(self, value: Any) -> None:
         if self.dtype.kind == "c":
-            at_user_line(operator.setitem, (self.imag, ..., value), {})
+            at_user_line(operator.setitem, (self.imag, ..., np.asanyarray(value)), {})
         else:
             _IMAG.__set__(_native.plain(self), value)

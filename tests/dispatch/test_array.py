@@ -235,7 +235,7 @@ def set_complex_imag(x: Any, y: Any) -> None:
 @pytest.mark.parametrize("function", [set_all_flat, set_part_flat, set_real, set_complex_imag])
 def test_warnings_of_setters_name_the_line(function: Any) -> None:
     x = np.ones(4, "F" if function is set_complex_imag else "f")
-    for y in (np.full(4, 1e200), np.full(4, 1e200 + 1j)):
+    for y in (np.full(4, 1e200), np.full(4, 1e200 + 1j), 1j, [2j] * 4, "7", "x", None):
         check(function, lambda y=y: (x.copy(), y))
 
 
