@@ -65,6 +65,8 @@ EXACT: dict[str, Call] = {
     "an array of one": lambda t: type(np.add(t[0, 0], 1, out=...)) in (np.ndarray, npaccel.Array),
     "out and out": lambda t: np.add(t, 1, t.copy(), out=...),
     "elsewhere": lambda t: np.add(t, 1, where=t > 4, out=...)[t > 4],
+    "elsewhere, no warning": lambda t: np.add(t, 1, out=None, where=t > 4)[t > 4],
+    "two elsewhere": lambda t: [y[t > 4] for y in np.divmod(t, 3, out=(None,) * 2, where=t > 4)],
     "in another type": lambda t: np.multiply(t, 2, dtype="f4", out=..., casting="same_kind"),
     "of two results": lambda t: np.divmod(t, 3, out=...),
 }

@@ -20,9 +20,35 @@ typedef struct {
     const npy_intp *core; /* steps: of a along rows, terms; of b along terms, columns; of out */
 } matrices;
 
+/* `n` terms of the sums of a block, by vectors of so many bytes, two a row at once. Compilers put
+ * those that are wider than the processor's into memory, number by number. */
+#define SUMS(T, W, bytes)                                                                          \
+    NPA_EACH_PROCESSOR static void sums_##T##_##bytes(const char *const *a, npy_intp step,         \
+                                                      npy_intp n, const W *b, W *sums)             \
+    {                                                                                              \
+        typedef W lanes __attribute__((vector_size(bytes)));                                       \
+        enum { LANES = WIDTH / sizeof(W), PAIR = 2 * sizeof(lanes) / sizeof(W) };                  \
+        for (const W *end = b + LANES; b < end; b += PAIR, sums += PAIR) {                         \
+            lanes sum[ROWS][2] = {0}, right[2];                                                    \
+            for (npy_intp k = 0; k < n; k++) {                                                     \
+                memcpy(right, b + k * LANES, sizeof right);                                        \
+                for (int r = 0; r < ROWS; r++) {                                                   \
+                    W left = *(const T *)(const void *)(a[r] + k * step);                          \
+                    sum[r][0] += right[0] * left;                                                  \
+                    sum[r][1] += right[1] * left;                                                  \
+                }                                                                                  \
+            }                                                                                      \
+            for (int r = 0; r < ROWS; r++) {                                                       \
+                memcpy(sums + r * LANES, sum[r], sizeof sum[r]);                                   \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
 /* W: what T is multiplied as. block: with columns in vectors. line: of one column, or of one row
  * whose matrices were turned round. */
 #define PRODUCTS(T, W)                                                                             \
+    SUMS(T, W, 32)                                                                                 \
+    SUMS(T, W, 64)                                                                                 \
     static void pack_##T(const matrices *m, npy_intp k0, npy_intp kn, npy_intp j0, npy_intp jn,    \
                          W *to)                                                                    \
     {                                                                                              \
@@ -40,21 +66,6 @@ typedef struct {
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    NPA_EACH_PROCESSOR static void sums_##T(const char *const *a, npy_intp step, npy_intp n,       \
-                                            const W *b, W *sums)                                   \
-    {                                                                                              \
-        typedef W lanes __attribute__((vector_size(WIDTH / 2)));                                   \
-        lanes sum[ROWS][2] = {0}, right[2];                                                        \
-        for (npy_intp k = 0; k < n; k++, b += WIDTH / sizeof(W)) {                                 \
-            memcpy(right, b, sizeof right);                                                        \
-            for (int r = 0; r < ROWS; r++) {                                                       \
-                W left = *(const T *)(const void *)(a[r] + k * step);                              \
-                sum[r][0] += right[0] * left;                                                      \
-                sum[r][1] += right[1] * left;                                                      \
-            }                                                                                      \
-        }                                                                                          \
-        memcpy(sums, sum, sizeof sum);                                                             \
-    }                                                                                              \
     static void store_##T(const W *sums, char *out, npy_intp step, npy_intp n, bool first)         \
     {                                                                                              \
         for (npy_intp j = 0; j < n; j++) {                                                         \
@@ -67,6 +78,7 @@ typedef struct {
         enum { LANES = WIDTH / sizeof(W) };                                                        \
         W right[TERMS * LANES] __attribute__((aligned(64)));                                       \
         W sums[ROWS * LANES] __attribute__((aligned(64)));                                         \
+        bool wide = npa_cpu_runs("v4");                                                            \
         for (npy_intp k = 0; k < m->terms; k += TERMS) {                                           \
             npy_intp kn = m->terms - k < TERMS ? m->terms - k : TERMS;                             \
             for (npy_intp j = 0; j < m->columns; j += LANES) {                                     \
@@ -78,7 +90,7 @@ typedef struct {
                     for (int r = 0; r < ROWS; r++) {                                               \
                         a[r] = m->a + (i + (r < in ? r : 0)) * m->core[0] + k * m->core[1];        \
                     }                                                                              \
-                    sums_##T(a, m->core[1], kn, right, sums);                                      \
+                    (wide ? sums_##T##_64 : sums_##T##_32)(a, m->core[1], kn, right, sums);        \
                     for (npy_intp r = 0; r < in; r++) {                                            \
                         store_##T(sums + r * LANES,                                                \
                                   m->out + (i + r) * m->core[4] + j * m->core[5], m->core[5], jn,  \

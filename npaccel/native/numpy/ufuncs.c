@@ -154,13 +154,29 @@ static inline bool is_named(PyObject *names, Py_ssize_t k, const char *name)
     return PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), name) == 0;
 }
 
-/* Where the call says out=..., "an array, also where it would be a scalar"; -1: nowhere. */
-static inline Py_ssize_t ellipsis_at(PyObject *const *args, Py_ssize_t n, PyObject *names)
+static bool are_none(PyObject *out)
+{
+    for (Py_ssize_t k = 0; PyTuple_CheckExact(out) && k < PyTuple_GET_SIZE(out); k++) {
+        if (PyTuple_GET_ITEM(out, k) != Py_None) {
+            return false;
+        }
+    }
+    return out == Py_None || PyTuple_CheckExact(out);
+}
+
+/* Where the call says of out= what NumPy does not pass on to __array_ufunc__: `...`, "an array,
+ * also where it would be a scalar"; None beside where=, "no warning". -1: nowhere. */
+static inline Py_ssize_t unpassed_at(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        if (args[n + k] == Py_Ellipsis && is_named(names, k, "out")) {
-            return k;
+        bool dots = args[n + k] == Py_Ellipsis;
+        if (!(dots || are_none(args[n + k])) || !is_named(names, k, "out")) {
+            continue;
         }
+        for (Py_ssize_t i = 0; !dots && i < PyTuple_GET_SIZE(names); i++) {
+            dots = args[n + i] != Py_True && is_named(names, i, "where");
+        }
+        return dots ? k : -1;
     }
     return -1;
 }
@@ -339,11 +355,11 @@ static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t 
             return result;
         }
     }
-    Py_ssize_t at = ellipsis_at(args, n, names);
+    Py_ssize_t at = unpassed_at(args, n, names);
     if (at >= 0 && is_array_anyway((PyUFuncObject *)self, args, n, names)) {
         return without_ellipsis(self, args, n, names, at, exact);
     }
-    if (at >= 0) { /* NumPy does not pass it on to __array_ufunc__ */
+    if (at >= 0) {
         return run_on_views(self, args, n, names, exact);
     }
     bool mine = false;
