@@ -195,7 +195,7 @@ class Array(Methods, metaclass=_native.ArrayType):
     @real.setter
     @unseen
     def real(self, value: Any) -> None:
-        # NumPy makes an array of it first: 1j is cast with a warning, where x[...] = 1j is an error.
+        # NumPy makes an array of it first: 1j is cast with a warning; x[...] = 1j is an error.
         at_user_line(operator.setitem, (self.real, ..., np.asanyarray(value)), {})
 
     @property
