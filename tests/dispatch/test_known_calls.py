@@ -74,6 +74,15 @@ def test_no_python_of_ours(name: str, block: bool) -> None:
         del waiting
 
 
+@pytest.mark.pending
+def test_products_of_floats_are_numpys_without_ours() -> None:
+    plain = np.arange(8.0 * 100 * 300).reshape(8, 100, 300) / 1e5
+    with npaccel.accelerate():
+        for _ in range(3):
+            np.multiply.reduce(plain, axis=1)
+        assert of_ours(lambda: np.multiply.reduce(plain, axis=1)) == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -353,6 +353,17 @@ static int fold_list(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObj
     return *result != NULL ? 1 : -1;
 }
 
+/* What Python would say of a fold that has no rule. 0: it is NumPy's. */
+static int tell_product(const char *name, const folded *f)
+{
+    bool real = PyTypeNum_ISFLOAT(f->value.type), pairs = PyTypeNum_ISCOMPLEX(f->value.type);
+    if (strcmp(name, "multiply") == 0 && (real || pairs) && f->asked == 0 &&
+        npa_wants(&f->value, 1)) {
+        npa_pass_because("products of floats keep NumPy's order");
+    }
+    return 0;
+}
+
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result)
 {
@@ -384,7 +395,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
                     npa_contention_passes(&a, 1));
     npa_suspended--;
     if (rule == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
+        return PyErr_Occurred() ? -1 : status > 0 ? tell_product(name, &f) : 0;
     }
     if (is_ours(rule, a) && (at_once || npa_fold_passes(ufunc, a, f.axes))) {
         *result = fold_now(rule, a, f.axes, f.keepdims);

@@ -294,6 +294,43 @@ typedef struct {
     char sums[COLUMNS], room[COLUMNS];
 } columns;
 
+/* `n` neighbours at hand. once: of so few elements that nothing meets. last: axis of the band. */
+typedef struct {
+    const fold *f;
+    columns *c;
+    int64_t n, last;
+    bool dense, once;
+    counter blocks, chunks, rows;
+} columns_state;
+
+/* A row of each: elements, and which are chosen. */
+static void add_row(columns_state *s, const char *p, const char *mask)
+{
+    const fold *f = s->f;
+    const arithmetic *a = f->a;
+    columns *c = s->c; /* several: rows, together */
+    bool several = s->dense && mask == NULL && f->in_row % a->size == 0;
+    for (int64_t i = 0, many; i < f->row; i += many) {
+        int64_t left = NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK;
+        many = !several ? 1 : left < f->row - i ? left : f->row - i;
+        if (i % NPA_FOLD_BAND_BLOCK == 0) {
+            fill(a, c->sums, s->n);
+        }
+        const void *x = load(f, p + i * f->in_row, f->in_step[s->last],
+                             mask != NULL ? mask + i * f->mask_row : NULL, f->mask_step[s->last],
+                             s->n, c->room, s->dense);
+        a->columns(c->sums, x, f->in_row / a->size, many, s->n);
+        bool end = i + many == f->row;
+        if (!s->once && ((i + many) % NPA_FOLD_BAND_BLOCK == 0 || end)) {
+            push(&s->blocks, a, c->sums);
+        }
+        if (!s->once && ((i + many) % NPA_FOLD_CHUNK == 0 || end)) {
+            take(&s->blocks, a, c->sums);
+            push(&s->chunks, a, c->sums);
+        }
+    }
+}
+
 /* `n` neighbouring results, from number `point` on, of one row along the last band axis. */
 static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
 {
@@ -301,46 +338,30 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
     const npa_order *o = &f->order;
     int last = o->band[o->nband - 1];
     size_t bytes = (size_t)(n * a->size);
-    counter blocks = {.width = n, .stack = c->blocks, .bytes = bytes};
-    counter chunks = {.width = n, .stack = c->chunks, .bytes = bytes};
-    counter rows = {.width = n, .stack = c->rows, .bytes = bytes};
+    columns_state s = {.f = f, .c = c, .n = n, .last = last,
+                       .dense = f->type == a->type && f->in_step[last] == a->size,
+                       .once = f->rows == 1 && f->row <= NPA_FOLD_BAND_BLOCK,
+                       .blocks = {.width = n, .stack = c->blocks, .bytes = bytes},
+                       .chunks = {.width = n, .stack = c->chunks, .bytes = bytes},
+                       .rows = {.width = n, .stack = c->rows, .bytes = bytes}};
     const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step), *mask = f->mask;
     mask = mask != NULL ? mask + locate(f, o->band, o->nband, point, f->mask_step) : NULL;
-    bool dense = f->type == a->type && f->in_step[last] == a->size;
-    /* Rows, together */
-    bool several = dense && mask == NULL && f->in_row % a->size == 0;
     for (int64_t row = 0; row < f->rows; row++) {
-        const char *p = in + locate(f, o->inner, o->first, row, f->in_step);
-        const char *m = mask != NULL ? mask + locate(f, o->inner, o->first, row, f->mask_step)
-                                     : NULL;
-        for (int64_t i = 0, many; i < f->row; i += many) {
-            int64_t left = NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK;
-            many = !several ? 1 : left < f->row - i ? left : f->row - i;
-            if (i % NPA_FOLD_BAND_BLOCK == 0) {
-                fill(a, c->sums, n);
-            }
-            const void *x = load(f, p + i * f->in_row, f->in_step[last],
-                                 m != NULL ? m + i * f->mask_row : NULL, f->mask_step[last], n,
-                                 c->room, dense);
-            a->columns(c->sums, x, f->in_row / a->size, many, n);
-            bool end = i + many == f->row;
-            if ((i + many) % NPA_FOLD_BAND_BLOCK == 0 || end) {
-                push(&blocks, a, c->sums);
-            }
-            if ((i + many) % NPA_FOLD_CHUNK == 0 || end) {
-                take(&blocks, a, c->sums);
-                push(&chunks, a, c->sums);
-            }
+        int64_t there = locate(f, o->inner, o->first, row, f->mask_step);
+        add_row(&s, in + locate(f, o->inner, o->first, row, f->in_step),
+                mask != NULL ? mask + there : NULL);
+        if (!s.once) {
+            take(&s.chunks, a, c->sums);
+            push(&s.rows, a, c->sums);
         }
-        take(&chunks, a, c->sums);
-        push(&rows, a, c->sums);
     }
-    take(&rows, a, c->sums);
+    if (!s.once) {
+        take(&s.rows, a, c->sums);
+    }
     store_all(f, point, n, c->sums);
 }
 
 /* ---------------------------------------------------------------------------------------- tasks */
-
 static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static void run_task(void *context, int64_t task, int worker)
