@@ -5,15 +5,17 @@
     python bench/functions.py --sizes 300000 --views
     python bench/functions.py --sizes 1000000 --groups types --only "all(,cumsum(,[u1]"
     python bench/functions.py --sizes 200000 --groups views --only "['points'],sum("
+    python bench/functions.py --sizes 60000 --groups looks,creation --ours
 
 Each expression is called on plain arrays, by turns without and within a block, and its result is
-read; without a block in a context that has NumPy's memory. Times are what one waits, or with
-`--clock processor` those of the whole process, the quietest of several batches. `first` is NumPy's
-time at its first call over that of the first one in the block, `early` its later time over that of
-the next three, before anything can be compiled, `steady` after a second of calls. What misses a
-target is shown: `first` from 0.8 on, `steady` from 0.97. Exit status 1: values differ. The group
-`types` has one expression for each dtype, the group `views` for each layout (views by steps, of
-reversed, transposed and structured arrays, points, pixels ...); both are only run if named.
+read; with `--ours` the block's are what a block has made; without a block in a context that has
+NumPy's memory. Times are what one waits, or with `--clock processor` those of the whole process,
+the quietest of several batches. `first` is NumPy's time at its first call over that of the first
+one in the block, `early` its later time over that of the next three, before anything can be
+compiled, `steady` after a second of calls. What misses a target is shown: `first` from 0.8 on,
+`steady` from 0.97. Exit status 1: values differ. The group `types` has one expression for each
+dtype, the group `views` for each layout (views by steps, of reversed, transposed and structured
+arrays, points, pixels ...); both are only run if named.
 """
 
 from __future__ import annotations
@@ -223,6 +225,17 @@ np.meshgrid(d, d); np.indices((e, e)); np.mgrid[0:e, 0:e]; np.logspace(0, 1, n)
 np.fromfunction(lambda p, q: p + q, (e, e)); np.geomspace(1, 2, n); np.hanning(n)
 w = np.zeros(n); w[::512] = 1
 """,
+    "looks": """
+np.asarray(x); np.asarray(x, float); np.ascontiguousarray(x); np.asanyarray(s); np.require(x)
+np.shape(x); np.ndim(x); np.size(x); np.result_type(x, i); np.iscomplexobj(x); np.isscalar(x)
+np.may_share_memory(x, y); x.reshape(-1, 1); s.reshape(-1); s.ravel(); np.ravel(s); x.view("i8")
+np.atleast_2d(x); np.expand_dims(x, 0); np.squeeze(x); np.broadcast_to(x, (2, n)); s.T; s[0]
+np.split(x[: n // 4 * 4], 4); np.flip(x); x.item(3); float(x[3]); len(x); x.tobytes()[:8]
+w = x; w.fill(1.0)
+w = x; np.copyto(w, 2.0)
+w = x; np.put(w, [1, 2], 3.0)
+np.concatenate([[0.0], x])
+""",
     "copies": """
 x.astype("f4"); f.astype("f8"); x.astype("i8"); i.astype("f8"); x.copy(); s.T.copy()
 np.ascontiguousarray(s.T); x.tolist()[:1] if n < 5000 else 0; x[::2] + 1; x[::2] * x[1::2]
@@ -408,6 +421,11 @@ def viewed(x: Any) -> Any:
     return view
 
 
+def made_in_block(x: Any) -> Any:
+    """A copy that a block makes."""
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
 def compiled(text: str, names: dict[str, Any]) -> Callable[[], Any]:
     """The expression as a function of no arguments."""
     *before, last = text.split("; ") if text.startswith("w =") else (text,)
@@ -471,9 +489,11 @@ def settle(call: Callable[[], Any]) -> None:
         calm = calm + 1 if after["tier0_runs"] == before["tier0_runs"] else 0
 
 
-def measure(text: str, names: dict[str, Any], clock: Callable[[], float]) -> dict[str, Any]:
-    """One row."""
-    call = compiled(text, names)
+def measure(
+    text: str, names: dict[str, Any], in_block: dict[str, Any], clock: Callable[[], float]
+) -> dict[str, Any]:
+    """One row: NumPy on some operands, and the block on others of the same values."""
+    call, ours_call = compiled(text, names), compiled(text, in_block)
     begin = clock()
     expected = contextvars.Context().run(call)
     numpys_first = clock() - begin
@@ -482,16 +502,16 @@ def measure(text: str, names: dict[str, Any], clock: Callable[[], float]) -> dic
     times = max(1, min(1000, int(BATCH_S / max(once, 1e-7))))
     batches = max(3, min(BATCHES, int(ALL_BATCHES_S / (once * times))))
     with npaccel.accelerate():
-        first = batch(call, 1, clock)
-        early = [batch(call, 1, clock) for _ in range(3)]
-        settle(call)
-        right = same(expected, read(call()))
+        first = batch(ours_call, 1, clock)
+        early = [batch(ours_call, 1, clock) for _ in range(3)]
+        settle(ours_call)
+        right = same(expected, read(ours_call()))
     plain: list[float] = []
     ours: list[float] = []
     for _ in range(batches):
         plain.append(alone(call, times, clock))
         with npaccel.accelerate():
-            ours.append(batch(call, times, clock))
+            ours.append(batch(ours_call, times, clock))
     numpys = min(plain)
     once = statistics.median(single + [alone(call, 1, clock) for _ in range(batches // 2)])
     return {
@@ -524,6 +544,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="parts of expressions")
     parser.add_argument("--all", action="store_true", help="show the others, too")
     parser.add_argument("--views", action="store_true", help="of columns, and inner parts")
+    parser.add_argument("--ours", action="store_true", help="on what the block has made")
     parser.add_argument("--json", type=Path, help="write all rows")
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
     return parser.parse_args()
@@ -539,8 +560,10 @@ def main() -> int:
         chosen = expressions(groups, options.only.split(","), names)
         if options.views:
             names = {name: viewed(x) for name, x in names.items()}
+        with npaccel.accelerate():
+            in_block = {k: made_in_block(x) for k, x in names.items()} if options.ours else names
         for text in chosen:
-            rows.append(measure(text, names, CLOCKS[options.clock]) | {"n": n})
+            rows.append(measure(text, names, in_block, CLOCKS[options.clock]) | {"n": n})
             if options.all or missed(rows[-1]):
                 print(told(rows[-1]), flush=True)
     if options.json:

@@ -181,8 +181,7 @@ static PyObject *in_steps(const call *c, Py_ssize_t all)
 static bool target_passes(const call *c, Py_ssize_t all)
 {
     const target *t = c->t;
-    /* What is written into one of ours belongs to the round that made it, as `fill` does. */
-    bool fills = t->writes && c->n > 0 && ours(c->args[0]);
+    bool fills = t->writes && c->n > 0 && ours(c->args[0]); /* in the round that made it */
     if (!npa_autotune_on || t->taker == NULL || fills) {
         return false;
     }
@@ -407,19 +406,6 @@ STUBS(8) STUBS(9) STUBS(a) STUBS(b) STUBS(c) STUBS(d) STUBS(e) STUBS(f)
 const PyCFunction npa_stubs[NPA_MOST_TARGETS][4] = {
     ROWS(0) ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
     ROWS(8) ROWS(9) ROWS(a) ROWS(b) ROWS(c) ROWS(d) ROWS(e) ROWS(f)};
-
-PyObject *npa_adopted_each(PyObject *result)
-{
-    for (Py_ssize_t k = 0; result != NULL && PyTuple_CheckExact(result) && Py_REFCNT(result) == 1 &&
-                           k < PyTuple_GET_SIZE(result); k++) {
-        PyObject *item = npa_adopted(PyTuple_GET_ITEM(result, k));
-        PyTuple_SET_ITEM(result, k, item);
-        if (item == NULL) {
-            Py_CLEAR(result);
-        }
-    }
-    return npa_adopted(result);
-}
 
 /* Where a function's index is, or is to be. */
 uint8_t *npa_whole_place(PyObject *function)

@@ -149,7 +149,6 @@ PyObject *npa_real_ufunc_stub(PyObject *self, PyObject *const *args, size_t narg
 extern bool npa_did_own; /* the latest call was done here */
 extern const PyCFunction npa_stubs[NPA_MOST_TARGETS][4]; /* by calling convention */
 void npa_find_own(target *t); /* own.c */
-PyObject *npa_adopted_each(PyObject *result);
 /* Where a function's index is, or is to be. */
 uint8_t *npa_whole_place(PyObject *function);
 PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names);

@@ -143,3 +143,16 @@ PyObject *npa_adopted(PyObject *result)
     }
     return made;
 }
+
+PyObject *npa_adopted_each(PyObject *result)
+{
+    for (Py_ssize_t k = 0; result != NULL && PyTuple_CheckExact(result) && Py_REFCNT(result) == 1 &&
+                           k < PyTuple_GET_SIZE(result); k++) {
+        PyObject *item = npa_adopted(PyTuple_GET_ITEM(result, k));
+        PyTuple_SET_ITEM(result, k, item);
+        if (item == NULL) {
+            Py_CLEAR(result);
+        }
+    }
+    return npa_adopted(result);
+}

@@ -97,6 +97,7 @@ PyObject *npa_new_result(int type, int ndim, npy_intp *dims, char **place);
 /* A large new plain array that nobody else has is replaced by one of ours, which owns its memory
  * from then on. */
 PyObject *npa_adopted(PyObject *result);
+PyObject *npa_adopted_each(PyObject *result); /* and each of a tuple's */
 
 /* ------------------------------------------------------------------------------------ at_once.c */
 
