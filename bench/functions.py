@@ -8,7 +8,7 @@
     python bench/functions.py --sizes 60000 --groups looks,creation --ours
 
 Each expression is called on plain arrays, by turns without and within a block, and its result is
-read; with `--ours` the block's are what a block has made; without a block in a context that has
+read; with `--ours` the block's are npaccel arrays; without a block in a context that has
 NumPy's memory. Times are what one waits, or with `--clock processor` those of the whole process,
 the quietest of several batches. `first` is NumPy's time at its first call over that of the first
 one in the block, `early` its later time over that of the next three, before anything can be
@@ -421,9 +421,9 @@ def viewed(x: Any) -> Any:
     return view
 
 
-def made_in_block(x: Any) -> Any:
-    """A copy that a block makes."""
-    return x.copy() if isinstance(x, np.ndarray) else x
+def of_ours(x: Any) -> Any:
+    """A copy as an npaccel array, which is what recorded operations of a block make."""
+    return npaccel.asarray(x.copy()) if isinstance(x, np.ndarray) else x
 
 
 def compiled(text: str, names: dict[str, Any]) -> Callable[[], Any]:
@@ -439,7 +439,7 @@ def compiled(text: str, names: dict[str, Any]) -> Callable[[], Any]:
 
 def read(result: Any) -> Any:
     """A result whose values are there."""
-    if type(result) is npaccel.Array:
+    if isinstance(result, np.ndarray) and npaccel._native.is_pending(result):
         npaccel.evaluate(result)
     elif isinstance(result, tuple | list):
         for item in result:
@@ -544,7 +544,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="parts of expressions")
     parser.add_argument("--all", action="store_true", help="show the others, too")
     parser.add_argument("--views", action="store_true", help="of columns, and inner parts")
-    parser.add_argument("--ours", action="store_true", help="on what the block has made")
+    parser.add_argument("--ours", action="store_true", help="on npaccel arrays in the block")
     parser.add_argument("--json", type=Path, help="write all rows")
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
     return parser.parse_args()
@@ -560,8 +560,7 @@ def main() -> int:
         chosen = expressions(groups, options.only.split(","), names)
         if options.views:
             names = {name: viewed(x) for name, x in names.items()}
-        with npaccel.accelerate():
-            in_block = {k: made_in_block(x) for k, x in names.items()} if options.ours else names
+        in_block = {k: of_ours(x) for k, x in names.items()} if options.ours else names
         for text in chosen:
             rows.append(measure(text, names, in_block, CLOCKS[options.clock]) | {"n": n})
             if options.all or missed(rows[-1]):

@@ -61,6 +61,8 @@ WORK = {
     "item": 1,
     "put": 1,
     "searchsorted": 1,
+    "tobytes": 1,
+    "tolist": 1,
     "take": 2,
     "argmin": 3,
     "argmax": 3,

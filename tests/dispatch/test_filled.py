@@ -144,6 +144,7 @@ QUIET: dict[str, Callable[[Array], Any]] = {
     "ascontiguousarray": np.ascontiguousarray,
     "reshape": lambda x: x.reshape(4, -1),
     "ravel": lambda x: x.ravel(),
+    "np.reshape": lambda x: np.reshape(x, (4, -1)),
     "shape": np.shape,
     "ndim": np.ndim,
     "size": np.size,

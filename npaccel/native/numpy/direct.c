@@ -305,6 +305,18 @@ static const char *name_of(PyObject *method)
     return known ? ((PyMethodDescrObject *)method)->d_method->ml_name : "";
 }
 
+/* Whether reshape or ravel gives a view: of an array in C order, in that order. */
+static bool is_view(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool ordered = names != NULL && PyTuple_GET_SIZE(names) == 1 &&
+                   PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "order") == 0 &&
+                   PyUnicode_CheckExact(args[n]) &&
+                   PyUnicode_CompareWithASCIIString(args[n], "C") == 0;
+    bool told = n > 1 && PyUnicode_Check(args[1]); /* ravel */
+    return (names == NULL || ordered) && !told && PyArray_Check(args[0]) &&
+           PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]);
+}
+
 /* A method whose original may do. As npa_direct_call. */
 static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t n,
                        PyObject *names, PyObject **result)
@@ -318,10 +330,8 @@ static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t
     if (status != 0) {
         return status;
     }
-    bool ordered = n > 1 && PyUnicode_Check(args[1]); /* ravel */
-    if (m->work == VIEWED && names == NULL && !ordered && PyArray_Check(args[0]) &&
-        PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0])) {
-        *result = PyObject_Vectorcall(m->original, args, (size_t)n, NULL);
+    if (m->work == VIEWED && is_view(args, n, names)) {
+        *result = PyObject_Vectorcall(m->original, args, (size_t)n, names);
         return *result != NULL ? 1 : -1;
     }
     bool steps = m->work == STEPS &&

@@ -18,6 +18,22 @@ static bool takes(PyArrayObject *a, PyObject *number)
                                        : npa_take_scalar(number, PyArray_TYPE(a), room);
 }
 
+/* Whether an array has the type of another, and no more axes. */
+static bool is_alike(PyObject *o, PyArrayObject *a)
+{
+    PyArrayObject *b = (PyArrayObject *)o;
+    return is_array(o) && npa_array_known(b) && PyArray_TYPE(b) == PyArray_TYPE(a) &&
+           PyArray_NDIM(b) <= PyArray_NDIM(a);
+}
+
+/* The one element of an array that waits for nothing, as `zeros_like` has it; or the array. */
+static PyObject *alone(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    bool one = PyArray_SIZE(a) == 1 && !npa_waits(a);
+    return one ? PyArray_ToScalar(PyArray_DATA(a), a) : Py_NewRef(o);
+}
+
 /* None, where array[...] = value is recorded; as npa_own. */
 static PyObject *filled(PyObject *array, PyObject *value)
 {
@@ -26,9 +42,11 @@ static PyObject *filled(PyObject *array, PyObject *value)
     if (!is_array(array) || !npa_array_known(a) || !PyArray_ISWRITEABLE(a) || !npa_wants(&v, 1)) {
         return NULL;
     }
-    bool alike = is_array(value) && npa_array_known((PyArrayObject *)value) &&
-                 PyArray_TYPE((PyArrayObject *)value) == PyArray_TYPE(a);
-    return (alike || takes(a, value)) && npa_assign_all(a, value) > 0 ? Py_NewRef(Py_None) : NULL;
+    PyObject *number = is_alike(value, a) ? alone(value)
+                       : takes(a, value)  ? Py_NewRef(value) : NULL;
+    int status = number != NULL ? npa_assign_all(a, number) : 0;
+    Py_XDECREF(number);
+    return status > 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 PyObject *npa_fill_array(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
