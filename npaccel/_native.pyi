@@ -188,7 +188,7 @@ def wants(*operands: object) -> bool:
 def is_pending(array: np.ndarray[Any, Any], /) -> bool:
     """Whether a request that writes this array's memory has not run yet."""
 
-def composites(functions: dict[Callable[..., Any], bool], /) -> None:
+def composites(functions: dict[Callable[..., Any], bool | None], /) -> None:
     """NumPy's functions whose own Python code runs on our arrays; the value: in blocks only."""
 
 def direct(

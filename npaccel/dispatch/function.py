@@ -61,12 +61,17 @@ COMPOSITES = named(
     """
 )
 
-# The same of code that converts its arguments first, and of C functions: in blocks what is called
-# for that knows ours (redirect.py).
+# The same of code that converts its arguments first: in blocks what it calls for that knows ours.
 IN_BLOCKS = named(
-    """bincount block copy copyto corrcoef count_nonzero cov cross delete diag dot ediff1d einsum i0
-    inner insert kron lexsort nancumprod nancumsum nanstd nanvar packbits piecewise put
-    ravel_multi_index real_if_close resize take unpackbits unravel_index unwrap vander vdot where"""
+    """block corrcoef cov cross delete diag ediff1d i0 insert kron nancumprod
+    nancumsum nanstd nanvar piecewise real_if_close resize unwrap vander"""
+)
+
+# C functions, and code around them, which blocks redirect (redirect.py); in macro sections they go
+# by way of the registries below.
+REDIRECTED = named(
+    """bincount copy copyto count_nonzero dot einsum inner lexsort packbits put ravel_multi_index
+    take unpackbits unravel_index vdot where"""
 )
 
 # Asked about dtypes and addresses only.
@@ -75,8 +80,9 @@ METADATA = named(
     result_type shape shares_memory size"""
 )
 
-# All of these for the core, which runs them; the value: in blocks only.
-COMPOSED: dict[Function, bool] = {
+# All of these for the core, which runs them; the value: in blocks only; None: and in no section.
+COMPOSED: dict[Function, bool | None] = {
+    **dict.fromkeys(REDIRECTED, None),
     **dict.fromkeys(IN_BLOCKS, True),
     **dict.fromkeys(COMPOSITES | METADATA, False),
 }

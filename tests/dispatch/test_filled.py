@@ -176,3 +176,30 @@ def test_no_python_of_ours_in_a_block(call: Callable[[Array], Any], defer_everyt
         finally:
             sys.setprofile(None)
     assert found == []
+
+
+def in_section(u: Array, v: Array) -> Array:
+    """What blocks redirect, on arrays that have no values while a section is recorded."""
+    w = np.where(u > 0.25, u, 0.5) * 0.5
+    room = np.empty(u.shape)
+    np.copyto(room, 0.0)
+    room += np.take(w, np.arange(u.size)) + np.copy(u) + np.zeros_like(w)
+    v *= 0.5
+    room.fill(1.0)
+    return np.sqrt(np.abs(w)) - np.reshape(u, u.shape) * 0.5 + room
+
+
+def rounds(section: Callable[[Array, Array], Array], size: int) -> tuple[Array, Array]:
+    u, v = np.arange(size) % 101, np.full(size, 0.375)
+    for _ in range(4):
+        found = section(u, v)
+    return found.copy(), v.copy()
+
+
+@pytest.mark.parametrize("size", [620, N])
+def test_sections_record_what_blocks_redirect(size: int, defer_everything: None) -> None:
+    npaccel.config.threshold = 1 << 18  # as a user has it
+    expected = rounds(in_section, size)
+    with npaccel.accelerate():
+        found = rounds(npaccel.macro(in_section), size)
+    np.testing.assert_array_equal(found, expected)

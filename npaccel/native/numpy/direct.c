@@ -260,7 +260,7 @@ static int call_function(PyObject *const *args, PyObject **result)
 }
 
 /* Functions whose own Python code runs on our arrays, and what it calls is recorded; the value: in
- * blocks only. */
+ * blocks only; None: and in no section. */
 static PyObject *composites;
 
 PyObject *npa_composites_py(PyObject *module, PyObject *dict)
@@ -275,7 +275,9 @@ PyObject *npa_composites_py(PyObject *module, PyObject *dict)
 static bool is_composite(PyObject *const *args)
 {
     PyObject *where = composites != NULL ? PyDict_GetItemWithError(composites, args[1]) : NULL;
+    bool section = npa_here != NULL || npa_stands_aside();
     bool good = where != NULL && (where == Py_False || npa_in_block()) &&
+                !(where == Py_None && section) &&
                 PyTuple_CheckExact(args[2]) && PyTuple_CheckExact(args[3]);
     for (Py_ssize_t k = 0; good && k < PyTuple_GET_SIZE(args[2]); k++) {
         PyObject *type = PyTuple_GET_ITEM(args[2], k);

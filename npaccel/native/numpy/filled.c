@@ -4,6 +4,9 @@
 #include "small/small.h"
 #include "small/ways.h"
 
+/* There the calls are told to the section, see section_told.c. */
+static bool in_section(void) { return npa_here != NULL || npa_stands_aside(); }
+
 static bool is_array(PyObject *o)
 {
     return PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type);
@@ -39,7 +42,8 @@ static PyObject *filled(PyObject *array, PyObject *value)
 {
     PyArrayObject *a = (PyArrayObject *)array;
     npa_value v = {.array = a};
-    if (!is_array(array) || !npa_array_known(a) || !PyArray_ISWRITEABLE(a) || !npa_wants(&v, 1)) {
+    if (in_section() || !is_array(array) || !npa_array_known(a) || !PyArray_ISWRITEABLE(a) ||
+        !npa_wants(&v, 1)) {
         return NULL;
     }
     PyObject *number = is_alike(value, a) ? alone(value)
@@ -80,7 +84,7 @@ PyObject *npa_make_empty(void *what, PyObject *module, PyObject *const *args, Py
                          PyObject *names)
 {
     (void)what, (void)module;
-    int type = n > 0 ? npa_small_type_of_new(args, n, names) : -1;
+    int type = n > 0 && !in_section() ? npa_small_type_of_new(args, n, names) : -1;
     PyArray_Descr *d = type >= 0 ? PyArray_DescrFromType(type) : NULL;
     PyObject *made = d != NULL ? npa_new_of_shape(d, args[0]) : NULL;
     Py_XDECREF(d);
