@@ -189,7 +189,8 @@ def is_pending(array: np.ndarray[Any, Any], /) -> bool:
     """Whether a request that writes this array's memory has not run yet."""
 
 def composites(functions: dict[Callable[..., Any], bool | None], /) -> None:
-    """NumPy's functions whose own Python code runs on our arrays; the value: in blocks only."""
+    """NumPy's functions whose own Python code runs on our arrays; the value: in blocks only;
+    None: and in no macro section."""
 
 def direct(
     original: Any,

@@ -1,12 +1,8 @@
-"""Arrays that NumPy makes and fills, and calls that only look at them: without Python of ours."""
+"""Arrays that NumPy makes and fills: values, dtypes, errors, warnings; also in macro sections."""
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -14,10 +10,11 @@ import pytest
 
 import npaccel
 
+from .small.comparison import all_same, difference, seen
+
 Array = np.ndarray[Any, Any]
-OURS = str(Path(npaccel.__file__).parent)
 N = 40_000
-DTYPES = ("f8", "f4", "i8", "u8", "u1", "?", "c16", "f2", ">f8", "M8[s]", "O")
+DTYPES = ("f8", "f4", "i8", "u8", "u1", "?", "c16", "f2", ">f8", "M8[s]")
 CASTINGS: tuple[dict[str, Any], ...] = (
     {},
     *({"casting": casting} for casting in ("unsafe", "same_kind", "no", "perhaps")),
@@ -56,31 +53,16 @@ SHAPES: dict[str, Any] = {
     "array": np.array([4, N // 4]),
     "an axis of one": (N, 1, 1),
 }
-TYPES = (None, "f8", float, bool, "f4", ">f8", np.dtype("i2"), "O", "M8[s]", "no such type")
-
-
-def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives or raises, and its warnings."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            result = call()
-        except Exception as error:
-            result = type(error), str(error)
-        if isinstance(result, np.ndarray):
-            flags = result.flags.c_contiguous, result.flags.owndata, result.base is None
-            numbers = result.ravel()[:9].tolist() if result.dtype.hasobject else result.tobytes()
-            result = result.dtype, result.shape, result.strides, flags, numbers
-            return result, [(each.category, str(each.message)) for each in told]
-        return repr(result), [(each.category, str(each.message)) for each in told]
+TYPES = (None, "f8", float, bool, "f4", ">f8", np.dtype("i2"), "M8[s]", "no such type")
 
 
 def compare(calls: list[Callable[[Array], Any]], start: Array) -> None:
-    expected = [outcome(lambda call=call: call(start.copy())) for call in calls]
-    with npaccel.accelerate():
-        assert [outcome(lambda call=call: call(start.copy())) for call in calls] == expected
+    """In a block, and on npaccel arrays outside."""
+    all_same([(str(k), call, lambda: (start.copy(),)) for k, call in enumerate(calls)], times=1)
     ours = npaccel.asarray(start.copy())
-    assert [outcome(lambda call=call: call(ours.copy())) for call in calls] == expected
+    for k, call in enumerate(calls):
+        found, expected = (seen(call, (x.copy(),)) for x in (ours, start))
+        assert found == expected, f"{k}: {difference(found, expected)}"
 
 
 def filled(value: Any) -> Callable[[Array], Any]:
@@ -129,53 +111,6 @@ def test_makers(maker: Callable[..., Array], shape: Any) -> None:
     calls += [make(shape, "f4", order) for order in ("C", "F", "K", None)]
     calls += [make(shape=shape), make(shape, dtype=np.int32), make(shape, like=np.ones(2))]
     compare(calls, np.ones(1))
-
-
-QUIET: dict[str, Callable[[Array], Any]] = {
-    "empty": lambda x: np.empty(N),
-    "empty of a shape": lambda x: np.empty((4, N), dtype="f4"),
-    "zeros": lambda x: np.zeros([4, N // 4], int),
-    "ones": lambda x: np.ones(N),
-    "full": lambda x: np.full(N, 2.5),
-    "fill": lambda x: x.fill(1.0),
-    "copyto": lambda x: np.copyto(x, 2),
-    "asarray": np.asarray,
-    "asarray of its type": lambda x: np.asarray(x, dtype=float),
-    "ascontiguousarray": np.ascontiguousarray,
-    "reshape": lambda x: x.reshape(4, -1),
-    "ravel": lambda x: x.ravel(),
-    "np.reshape": lambda x: np.reshape(x, (4, -1)),
-    "shape": np.shape,
-    "ndim": np.ndim,
-    "size": np.size,
-    "result_type": lambda x: np.result_type(x, 1.0),
-    "may_share_memory": lambda x: np.may_share_memory(x, x[::2]),
-    "iscomplexobj": np.iscomplexobj,
-    "concatenate": lambda x: np.concatenate([[0.0], x, np.arange(3)]),
-}
-
-
-@pytest.mark.pending
-@pytest.mark.parametrize("call", QUIET.values(), ids=QUIET)
-def test_no_python_of_ours_in_a_block(call: Callable[[Array], Any], defer_everything: None) -> None:
-    npaccel.config.threshold = 1 << 18  # as a user has it
-    found = []
-
-    def listen(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(OURS):
-            found.append(frame.f_code.co_qualname)
-
-    with npaccel.accelerate():
-        x = np.arange(float(N))
-        y = x + 1  # what looks at something pending is not left to NumPy
-        kept = [call(y) for _ in range(3)]
-        y = x + 2
-        sys.setprofile(listen)
-        try:
-            kept.append(call(y))
-        finally:
-            sys.setprofile(None)
-    assert found == []
 
 
 def in_section(u: Array, v: Array) -> Array:

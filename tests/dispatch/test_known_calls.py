@@ -83,6 +83,45 @@ def test_products_of_floats_are_numpys_without_ours() -> None:
         assert of_ours(lambda: np.multiply.reduce(plain, axis=1)) == []
 
 
+LARGE = 40_000
+# Calls of NumPy's that compute nothing, or write a number.
+LOOKS: dict[str, Callable[[Array], Any]] = {
+    "empty": lambda x: np.empty(LARGE),
+    "empty of a shape": lambda x: np.empty((4, LARGE), dtype="f4"),
+    "zeros": lambda x: np.zeros([4, LARGE // 4], int),
+    "ones": lambda x: np.ones(LARGE),
+    "full": lambda x: np.full(LARGE, 2.5),
+    "fill": lambda x: x.fill(1.0),
+    "copyto": lambda x: np.copyto(x, 2),
+    "asarray": np.asarray,
+    "asarray of its type": lambda x: np.asarray(x, dtype=float),
+    "ascontiguousarray": np.ascontiguousarray,
+    "reshape": lambda x: x.reshape(4, -1),
+    "ravel": lambda x: x.ravel(),
+    "np.reshape": lambda x: np.reshape(x, (4, -1)),
+    "shape": np.shape,
+    "ndim": np.ndim,
+    "size": np.size,
+    "result_type": lambda x: np.result_type(x, 1.0),
+    "may_share_memory": lambda x: np.may_share_memory(x, x[::2]),
+    "iscomplexobj": np.iscomplexobj,
+    "concatenate": lambda x: np.concatenate([[0.0], x, np.arange(3)]),
+}
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("call", LOOKS.values(), ids=LOOKS)
+def test_no_python_of_ours_in_a_block(call: Callable[[Array], Any], defer_everything: None) -> None:
+    npaccel.config.threshold = 1 << 18  # as a user has it
+    with npaccel.accelerate():
+        x = np.arange(float(LARGE))
+        y = x + 1  # what looks at something pending is not left to NumPy
+        kept = [call(y) for _ in range(3)]
+        y = x + 2
+        assert of_ours(lambda: call(y)) == []
+        del kept
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -36,20 +36,10 @@ int npa_copy_view(PyArrayObject *from, char *source, const npa_form *read, PyArr
     return status;
 }
 
-/* An array in C order. NULL, perhaps without error: no memory to defer into. */
-static PyArrayObject *made_with(PyArray_Descr *type, int ndim, const npy_intp *lengths)
-{
-    npy_intp strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(type);
-    for (int i = ndim - 1; i >= 0; i--) {
-        strides[i] = stride, stride *= lengths[i];
-    }
-    return (PyArrayObject *)npa_new_array(type, ndim, lengths, strides);
-}
-
-/* The same of the dtype of `a`. */
+/* An array in C order of the dtype of `a`. NULL, perhaps without error: no memory to defer into. */
 PyArrayObject *npa_made_of(PyArrayObject *a, int ndim, const npy_intp *lengths)
 {
-    return made_with(PyArray_DESCR(a), ndim, lengths);
+    return (PyArrayObject *)npa_new_in_order(PyArray_DESCR(a), ndim, lengths, false);
 }
 
 static bool is_known(PyObject *o)
@@ -341,14 +331,14 @@ static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *s
     return wanted;
 }
 
-/* An array in C order of the dtype that all parts have or become. NULL: as made_with. */
+/* An array in C order of the dtype that all parts have or become. NULL: as npa_made_of. */
 static PyArrayObject *joined(PyObject *parts, const npy_intp *shape)
 {
     PyArrayObject **arrays = (PyArrayObject **)((PyTupleObject *)parts)->ob_item;
     PyArray_Descr *type = PyArray_ResultType(Py_SIZE(parts), arrays, 0, NULL);
     PyArrayObject *made = NULL;
     if (type != NULL && npa_type_known(type->type_num)) {
-        made = made_with(type, PyArray_NDIM(arrays[0]), shape);
+        made = (PyArrayObject *)npa_new_in_order(type, PyArray_NDIM(arrays[0]), shape, false);
     }
     Py_XDECREF(type);
     return made;

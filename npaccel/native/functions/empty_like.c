@@ -38,15 +38,9 @@ static bool is_of_a_size(const PyArray_Descr *d, int ndim, const npy_intp *dims)
 
 PyObject *npa_new_of_shape(PyArray_Descr *d, PyObject *shape)
 {
-    npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(d);
+    npy_intp dims[NPA_MAX_DIMS];
     int ndim = read_shape(shape, dims);
-    if (ndim < 0 || !is_of_a_size(d, ndim, dims)) {
-        return NULL;
-    }
-    for (int i = ndim - 1; i >= 0; i--) {
-        strides[i] = stride, stride *= dims[i];
-    }
-    return npa_new_array(d, ndim, dims, strides);
+    return ndim < 0 || !is_of_a_size(d, ndim, dims) ? NULL : npa_new_in_order(d, ndim, dims, false);
 }
 
 PyObject *npa_record_empty_like(PyObject *const *args, Py_ssize_t n, PyObject *names)

@@ -53,6 +53,7 @@ int npa_macro_block_init(PyObject *module);
 /* Whether nothing small is recorded that is done at once with the same bits: this thread's block
  * stands aside. Its results are arrays of ours, as if it were recorded. */
 bool npa_stands_aside(void);
+static inline bool npa_in_section(void) { return npa_here != NULL || npa_stands_aside(); }
 void npa_aside_end(void); /* everything is recorded from now on; not inside: nothing */
 
 /* ----------------------------------------------------------------------------- section_python.c */

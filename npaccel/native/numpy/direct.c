@@ -275,9 +275,8 @@ PyObject *npa_composites_py(PyObject *module, PyObject *dict)
 static bool is_composite(PyObject *const *args)
 {
     PyObject *where = composites != NULL ? PyDict_GetItemWithError(composites, args[1]) : NULL;
-    bool section = npa_here != NULL || npa_stands_aside();
     bool good = where != NULL && (where == Py_False || npa_in_block()) &&
-                !(where == Py_None && section) &&
+                !(where == Py_None && npa_in_section()) &&
                 PyTuple_CheckExact(args[2]) && PyTuple_CheckExact(args[3]);
     for (Py_ssize_t k = 0; good && k < PyTuple_GET_SIZE(args[2]); k++) {
         PyObject *type = PyTuple_GET_ITEM(args[2], k);

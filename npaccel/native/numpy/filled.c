@@ -1,11 +1,9 @@
-/* filled.c: arrays that are made, or filled with a number: `empty`, `zeros`, `fill`, `copyto`. */
+/* filled.c: arrays that are made, or filled with a number: `empty`, `zeros`, `fill`, `copyto`.
+ * Not in sections, which have to hear of it. */
 #include "numpy/numpy.h"
 #include "small/functions.h"
 #include "small/small.h"
 #include "small/ways.h"
-
-/* There the calls are told to the section, see section_told.c. */
-static bool in_section(void) { return npa_here != NULL || npa_stands_aside(); }
 
 static bool is_array(PyObject *o)
 {
@@ -42,7 +40,7 @@ static PyObject *filled(PyObject *array, PyObject *value)
 {
     PyArrayObject *a = (PyArrayObject *)array;
     npa_value v = {.array = a};
-    if (in_section() || !is_array(array) || !npa_array_known(a) || !PyArray_ISWRITEABLE(a) ||
+    if (npa_in_section() || !is_array(array) || !npa_array_known(a) || !PyArray_ISWRITEABLE(a) ||
         !npa_wants(&v, 1)) {
         return NULL;
     }
@@ -84,7 +82,7 @@ PyObject *npa_make_empty(void *what, PyObject *module, PyObject *const *args, Py
                          PyObject *names)
 {
     (void)what, (void)module;
-    int type = n > 0 && !in_section() ? npa_small_type_of_new(args, n, names) : -1;
+    int type = n > 0 && !npa_in_section() ? npa_small_type_of_new(args, n, names) : -1;
     PyArray_Descr *d = type >= 0 ? PyArray_DescrFromType(type) : NULL;
     PyObject *made = d != NULL ? npa_new_of_shape(d, args[0]) : NULL;
     Py_XDECREF(d);

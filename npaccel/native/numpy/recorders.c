@@ -198,25 +198,19 @@ PyObject *npa_py_empty(PyObject *self, PyObject *args)
     PyObject *shape;
     PyArray_Descr *descr;
     const char *order = "C";
-    npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
+    npy_intp dims[NPA_MAX_DIMS];
     if (!PyArg_ParseTuple(args, "O!O!|s", &PyTuple_Type, &shape, &PyArrayDescr_Type, &descr,
                           &order)) {
         return NULL;
     }
     int n = (int)PyTuple_GET_SIZE(shape);
-    npy_intp stride = PyDataType_ELSIZE(descr);
     if (n > NPA_MAX_DIMS || !npa_type_known(descr->type_num)) {
         Py_RETURN_NONE;
     }
     for (int i = 0; i < n; i++) {
         dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
     }
-    for (int i = 0; i < n; i++) {
-        int axis = order[0] == 'F' ? i : n - 1 - i;
-        strides[axis] = stride;
-        stride *= dims[axis] > 0 ? dims[axis] : 1;
-    }
-    PyObject *made = PyErr_Occurred() ? NULL : npa_new_array(descr, n, dims, strides);
+    PyObject *made = PyErr_Occurred() ? NULL : npa_new_in_order(descr, n, dims, order[0] == 'F');
     return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
@@ -237,18 +231,9 @@ PyObject *npa_py_empty_like(PyObject *self, PyObject *args)
 /* Memory for a copy of an array, whose axes lie as there. NULL: no room, or an error. */
 static PyObject *new_copy(PyArrayObject *a, PyArray_Descr *descr)
 {
-    int n = PyArray_NDIM(a);
-    bool f = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
-    npy_intp strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(descr);
-    if (!f && !PyArray_IS_C_CONTIGUOUS(a)) {
-        return npa_new_like(a, descr);
-    }
-    for (int i = 0; i < n; i++) {
-        int axis = f ? i : n - 1 - i;
-        strides[axis] = stride;
-        stride *= PyArray_DIM(a, axis);
-    }
-    return npa_new_array(descr, n, PyArray_DIMS(a), strides);
+    bool c = PyArray_IS_C_CONTIGUOUS(a), either = c || PyArray_IS_F_CONTIGUOUS(a);
+    return either ? npa_new_in_order(descr, PyArray_NDIM(a), PyArray_DIMS(a), !c)
+                  : npa_new_like(a, descr);
 }
 
 PyObject *npa_py_copy(PyObject *self, PyObject *args)

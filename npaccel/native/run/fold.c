@@ -347,9 +347,9 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
     const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step), *mask = f->mask;
     mask = mask != NULL ? mask + locate(f, o->band, o->nband, point, f->mask_step) : NULL;
     for (int64_t row = 0; row < f->rows; row++) {
-        int64_t there = locate(f, o->inner, o->first, row, f->mask_step);
-        add_row(&s, in + locate(f, o->inner, o->first, row, f->in_step),
-                mask != NULL ? mask + there : NULL);
+        const char *m = mask;
+        m = m != NULL ? m + locate(f, o->inner, o->first, row, f->mask_step) : NULL;
+        add_row(&s, in + locate(f, o->inner, o->first, row, f->in_step), m);
         if (!s.once) {
             take(&s.chunks, a, c->sums);
             push(&s.rows, a, c->sums);
@@ -362,6 +362,7 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
 }
 
 /* ---------------------------------------------------------------------------------------- tasks */
+
 static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static void run_task(void *context, int64_t task, int worker)
@@ -508,8 +509,7 @@ static void join_band(fold *f)
 /* Whether rows are so short that several are added at a time. */
 static void set_brief(fold *f)
 {
-    f->even = f->type == f->a->type && f->in_row % f->a->size == 0;
-    f->whole = f->even;
+    f->whole = f->even = f->type == f->a->type && f->in_row % f->a->size == 0;
     for (int i = 0; i < f->of->ndim; i++) {
         f->whole &= f->in_step[i] % f->a->size == 0 || f->shape[i] == 1;
     }

@@ -381,6 +381,17 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     return array;
 }
 
+PyObject *npa_new_in_order(PyArray_Descr *descr, int ndim, const npy_intp *shape, bool fortran)
+{
+    npy_intp strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(descr);
+    for (int i = 0; i < ndim; i++) {
+        int axis = fortran ? i : ndim - 1 - i;
+        strides[axis] = stride;
+        stride *= shape[axis] > 0 ? shape[axis] : 1;
+    }
+    return npa_new_array(descr, ndim, shape, strides);
+}
+
 /* The same whose axes lie as NumPy has them in a copy of `a` (order "K"). */
 PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr)
 {

@@ -238,6 +238,7 @@ int npa_buffer_init(void);
 /* A new Array over a range without content. NULL, perhaps without error: no memory to defer
  * into. */
 bool npa_give_memory_back(PyArrayObject *a);
+PyObject *npa_new_in_order(PyArray_Descr *descr, int ndim, const npy_intp *shape, bool fortran);
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides);
 PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr);
