@@ -29,6 +29,7 @@ def test_every_program_is_tested() -> None:
     assert {path.stem for path in PROGRAMS.glob("*.py")} == set(SMALL)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", SMALL)
 def test_results_are_those_of_numpy(name: str) -> None:
     module = load(PROGRAMS / f"{name}.py")

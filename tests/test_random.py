@@ -128,6 +128,7 @@ def test_from_the_threshold_on_numbers_are_recorded(name: str) -> None:
     assert type(made) is npaccel.Array and _native.is_pending(made)
 
 
+@pytest.mark.one_in(2)
 @all_draws
 def test_numbers_do_not_depend_on_what_computes_them(name: str, setting: Any) -> None:
     want = plain(DRAWS[name](default_rng(3), LARGE))

@@ -115,6 +115,7 @@ def test_folds_of_what_is_not_finite(machine, split) -> None:
             check(machine, made, (n,), [x, y, *out], compiled=compiled)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("along", ["rows", "columns", "rows that y lies across"])
 def test_folds_of_rows_and_columns(machine, along) -> None:
     vector_band = along == "columns"

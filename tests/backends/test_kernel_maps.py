@@ -72,6 +72,7 @@ def test_arrays_that_go_back(machine, dtype):
         check(machine, made, (n,), arrays, compiled=compiled)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["b1", "f4", "c16"])
 def test_masked_stores_that_go_back(machine, dtype):
     pool = Pool()
@@ -85,6 +86,7 @@ def test_masked_stores_that_go_back(machine, dtype):
         check(machine, made, (n,), [array[::-1] for array in arrays])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["b1", "i1", "u2", "f4", "f8", "c8", "c16"])
 def test_masked_stores_leave_the_rest_alone(machine, dtype):
     pool = Pool()
@@ -331,6 +333,7 @@ def test_compilation_is_deterministic(machine):
     assert replace(plain, split=True) != plain
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gather_of_every_dtype(machine, dtype):
     for vector in (Z, U, S):

@@ -98,6 +98,7 @@ def run_identity(fold, dtype):
     return np.iinfo(dtype).max if low else np.iinfo(dtype).min
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fold", [Fold.SUM, Fold.MAX, Fold.ARGMIN])
 @pytest.mark.parametrize("dtype", ["f8", "f2"])
 def test_chunks_and_grids_give_the_same_bits(machine, fold, dtype):
@@ -115,6 +116,7 @@ def test_chunks_and_grids_give_the_same_bits(machine, fold, dtype):
             assert ours[1].tobytes() == expected[1].tobytes()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fold", [Fold.SUM, Fold.MIN, Fold.ARGMAX])
 @pytest.mark.parametrize("vector_band", [False, True])
 def test_several_inner_axes_with_and_without_split(machine, fold, vector_band):
@@ -139,7 +141,7 @@ def test_several_inner_axes_with_and_without_split(machine, fold, vector_band):
     assert len({r.tobytes() for r in results}) == 1
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("fold", "dtype"), FOLDS)
 def test_folds_with_lanes_along_the_band(machine, fold, dtype):
     made = _reduction(fold, dtype, out=U, band_rank=1, vector_band=True, split=True)
@@ -151,7 +153,7 @@ def test_folds_with_lanes_along_the_band(machine, fold, dtype):
         check(machine, made, (m, n), [data, out], grid=Grid(m, 33, n, 32768), compiled=compiled)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("fold", "dtype"), FOLDS)
 @pytest.mark.parametrize("split", [False, True])
 def test_columns_of_several_tiles(machine, fold, dtype, split):
@@ -167,7 +169,7 @@ def test_columns_of_several_tiles(machine, fold, dtype, split):
         check(machine, made, (b, m, n), [data, out], grid=grid, compiled=compiled)
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("fold", "dtype"), FOLDS)
 @pytest.mark.parametrize("inner_rank", [1, 2])
 def test_rows_that_an_array_lies_across(machine, fold, dtype, inner_rank):
@@ -186,6 +188,7 @@ def test_rows_that_an_array_lies_across(machine, fold, dtype, inner_rank):
         check(machine, made, (b, m, n), arrays, grid=grid, compiled=compiled)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fold", [Fold.SUM, Fold.MAX, Fold.ARGMIN])
 def test_long_rows_that_an_array_lies_across(machine, fold):
     """Rows whose chunks are parts."""
@@ -204,6 +207,7 @@ def test_long_columns_count_chunks(machine):
     check(machine, made, (3, 70_000), [data, _out("f4", (3, 70_000), 1)])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("fold", "dtype"),
     [(Fold.SUM, "f8"), (Fold.PRODUCT, "c16"), (Fold.MIN, "f4"), (Fold.OR, "u1"), (Fold.SUM, "i4")],

@@ -38,7 +38,7 @@ def _arrays(dtype, shape, vector, *, vector_band):
     return [array.T for array in wide] if vector_band else wide
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_scans_along_rows_and_down_columns(machine, name, dtype):
     for vector_band in (False, True):

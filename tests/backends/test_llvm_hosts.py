@@ -86,6 +86,7 @@ def _everything_arrays(dtype, shape, vector, *, vector_band):
     return arrays
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i8", "f4", "f8"])
 @pytest.mark.parametrize("vector", [U, S])
 @pytest.mark.parametrize("vector_band", [False, True])

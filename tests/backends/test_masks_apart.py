@@ -90,6 +90,7 @@ def told(program: Program, x: Array, y: Array) -> tuple[set[str], Array]:
     return {f"{w.lineno} {w.message}" for w in caught}, result
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("n", SIZES)

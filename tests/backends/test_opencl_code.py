@@ -209,6 +209,7 @@ def _columns(fold, dtype, *, split):
     return kernel(arrays, [Leaf(False, tuple(effects)), Leaf(True, tuple(rows))], **fields)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize(
     ("fold", "dtype"),

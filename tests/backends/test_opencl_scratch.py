@@ -69,6 +69,7 @@ def _written(device, made, extents, arrays, step):
     return compiled, (left[0] == left[1]).sum(1).tolist()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fold", [Fold.SUM, Fold.ARGMIN])
 @pytest.mark.parametrize("split", [False, True])
 def test_items_keep_what_their_tiles_need_apart(device, fold, split):

@@ -31,7 +31,7 @@ FAST = {
 N = 301
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     ("name", "fast"), [*((name, False) for name in RARE), *((name, True) for name in FAST)]

@@ -37,6 +37,7 @@ def most_heard(plan: ClusterPlan) -> int:
     return max(max(count.values(), default=0) for count in counts)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     "nodes", [8, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 4))]

@@ -27,7 +27,7 @@ def numbers(dtype: str, size: int, most: int) -> Array:
     return rng.integers(0, min(most, 32_768), size).astype(dtype)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_counts(dtype: str) -> None:
     for size in SIZES:

@@ -178,6 +178,7 @@ def test_other_calls(call: Callable[[Array], Any]) -> None:
     check(call, lambda: (values.copy(),))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])
 def test_each_dtype(dtype: str) -> None:
     known = dtype in DTYPES

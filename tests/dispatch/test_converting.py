@@ -91,6 +91,7 @@ def rows(n: int, dtype: str = "f8") -> Array:
     return np.random.default_rng(n).integers(0, 10, (n, 3)).astype(dtype)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", EXACT)
 def test_results_errors_and_warnings_are_numpys(name: str) -> None:
     for n, dtype in ((5, "f8"), (40, "f4"), (40, "i8"), (30_000, "f8")):
@@ -99,6 +100,7 @@ def test_results_errors_and_warnings_are_numpys(name: str) -> None:
         same(lambda t, call=call: call(t * 1), t)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ROUNDED)
 def test_rounded_results_are_numpys(name: str) -> None:
     for n in (5, 40, 30_000):

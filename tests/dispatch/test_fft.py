@@ -77,6 +77,7 @@ def same(call: Callable[[], Any]) -> None:
         assert got == want
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("threads", [2, pytest.param(5, marks=pytest.mark.slow)], indirect=True)
 def test_rows(name: str, threads: int) -> None:

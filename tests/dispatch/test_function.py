@@ -214,6 +214,7 @@ CALLS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_function(name: str) -> None:
     for dtype in one_compiled(("d", "f", "l")):

@@ -66,6 +66,7 @@ def test_subscripts(name: str) -> None:
     check(lambda x: (x + x)[:, ::-1, 1::2][KEYS[name]], lambda: (source("d"),))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(dtype: str) -> None:
     def pick(x: Any, y: Any) -> Any:
@@ -77,6 +78,7 @@ def test_every_dtype(dtype: str) -> None:
             check(pick, lambda v=line: (v, source(dtype)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["b", "h", "i", "l", "B", "H", "I", "L"])
 def test_every_index_dtype(dtype: str) -> None:
     def pick(x: Any, i: Any) -> Any:
@@ -90,6 +92,7 @@ def test_every_index_dtype(dtype: str) -> None:
         check(pick, lambda: (source("d"), np.array([0, -5, -4, 3], dtype)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mode", ["raise", "wrap", "clip", "none", None])
 @pytest.mark.parametrize("axis", [None, 0, 1, -1, 3, "0"])
 def test_take(mode: Any, axis: Any) -> None:

@@ -317,6 +317,7 @@ ROWS: dict[str, Any] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("dtype", ["?", "u1", "i4", "f4", "f8", "c16", ">f8"])
 def test_a_row_for_all_that_a_mask_picks(name: str, dtype: str) -> None:

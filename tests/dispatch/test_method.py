@@ -102,6 +102,7 @@ def block(dtype: str) -> np.ndarray[Any, Any]:
     return (np.arange(20) * 7 % 11).astype(dtype).reshape(4, 5)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_method(name: str) -> None:
     for dtype in one_compiled(("d", "?", "b", "l", "f", "D")):

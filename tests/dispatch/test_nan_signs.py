@@ -94,6 +94,7 @@ def touched(results: object) -> object:
 READERS: dict[str, Callable[[object], object]] = {"evaluated": evaluated, "touched": touched}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_operation(name: str, reader: str) -> None:
@@ -158,6 +159,7 @@ def test_operations_in_one_kernel(program: str) -> None:
             assert not wrong.any(), (dtype, x[wrong][:3], y[wrong][:3], theirs[wrong][:3])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fold", [np.add, np.multiply, np.fmax, np.fmin])
 @pytest.mark.parametrize("kind", ["reduce", "accumulate"])
 def test_folds(fold: np.ufunc, kind: str) -> None:

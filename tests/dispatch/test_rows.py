@@ -103,7 +103,7 @@ SOLVERS: dict[str, Call] = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "c8"])
 def test_solvers(name: str, dtype: str) -> None:
@@ -239,6 +239,7 @@ def by_vectors(a: Array) -> dict[str, Callable[[], Any]]:
     }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 1e-200, 0.0])
 def test_products_by_vectors(dtype: str, scale: float) -> None:

@@ -43,6 +43,7 @@ def told(x: Array, op: str) -> tuple[list[Array], list[str]]:
     return found, sorted({str(warning.message) for warning in caught})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("op", "kind"), CASES)
 def test_rows_and_columns(op: str, kind: str) -> None:
     x = values(kind)

@@ -153,6 +153,7 @@ def test_truth_values_that_are_not_one() -> None:
         check(lambda w, name=name: getattr(np, name).at(w, FEW, odd), odd[:100].copy(), error=None)  # type: ignore[misc]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["?", "i2", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"])
 def test_values_of_another_type(dtype: str) -> None:
     index, values = FEW[:20_000], (VALUES[:20_000] * 50).astype(dtype)

@@ -63,6 +63,7 @@ def queries(dtype: str) -> Iterator[Array]:
     yield found[:9]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["d", "f", "l", "i", "H", "D", ">f8"])
 def test_searchsorted(dtype: str) -> None:
     for table in tables(dtype):

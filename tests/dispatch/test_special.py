@@ -49,6 +49,7 @@ def reasons() -> list[str]:
     return [reason for _, reason, _ in FALLBACKS.counts()]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.pending
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", NAMES)
@@ -117,6 +118,7 @@ def forms(x: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("which", range(len(forms(np.ones(N)))))
 def test_forms_of_calls(which: int) -> None:
     x = operands("erf")[0]

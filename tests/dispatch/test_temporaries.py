@@ -54,6 +54,7 @@ def outside(call: Callable[[], Any]) -> Any:
         return call()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", FOLDS)
 def test_a_temporary_is_folded(name: str, dtype: str) -> None:

@@ -328,6 +328,7 @@ def test_what_operands_lose_is_warned_of_as_numpy_does(call: Any, n: int) -> Non
         check(lambda: call(np.full(n, 1e300)), tuple)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("ufunc", [np.power, np.float_power, np.fmod, np.remainder, np.arctan2])
 def test_warnings_of_pairs_of_special_values(

@@ -81,6 +81,7 @@ def compare(program: Program, size: int, **options: Any) -> None:
     same(have, want)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("library", "name"), list(programs()))
 def test_small_arrays_deferred(library: str, name: str) -> None:
     compare(find(library, name), SMALL, min_size=FEW_BYTES)

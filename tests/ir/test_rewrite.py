@@ -89,6 +89,7 @@ def test_comparisons_of_constants(op: Core) -> None:
             assert rewriting.op is Core.CONST and bits(plain) == bits(rewriting), (x, y)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("op", [Core.ADD, Core.SUB, Core.MUL, Core.DIV, Core.SQRT, Core.RINT])
 def test_arithmetic_of_float_constants(dtype: str, op: Core) -> None:

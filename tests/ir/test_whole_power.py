@@ -10,6 +10,7 @@ import npaccel
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-108, -1e-108, 5e-324, 1.0, -1.0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("exponent", [1, 2, 3, 4, 5, 6, 7, 8])
 def test_whole_powers(dtype: str, exponent: int) -> None:

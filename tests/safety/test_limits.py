@@ -111,6 +111,7 @@ if child:
 resource.setrlimit(resource.RLIMIT_AS, (most, hard))"""
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("gib", [1, 4])
 @pytest.mark.parametrize(
     "how",
@@ -297,6 +298,7 @@ print(before)
 """
 
 
+@pytest.mark.room
 @pytest.mark.pending
 @pytest.mark.parametrize(
     "count", [20_000, pytest.param(200_000, marks=pytest.mark.slow, id="slow-200000")]

@@ -266,6 +266,7 @@ assert write() == (80, (base[::-1][:10] + 1.0).tobytes())
     assert "npaccel: out of memory" in done.stderr
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("guard", ["on", "off"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_operation_that_raised_did_nothing(guard: str, backend: str) -> None:

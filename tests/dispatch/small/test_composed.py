@@ -83,6 +83,7 @@ def test_of_lines() -> None:
         all_same(_alone(np.resize(line, (size, 3))))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors")
 @pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])
 def test_of_an_array(dtype: str) -> None:

@@ -224,6 +224,7 @@ def is_numpys_defect(name: str, dtype: str, scalar: str) -> bool:
     return version < (2, 3) and "pow" in name and "timedelta64" in scalar
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operator_with_what_is_no_array(name: str) -> None:
     def cases() -> Iterator[Case]:

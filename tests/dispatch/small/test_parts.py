@@ -173,6 +173,7 @@ def jobs_of(
     return jobs
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_parts(dtype: str) -> None:
     chosen = random.Random(dtype)

@@ -125,7 +125,7 @@ def written(shape: tuple[int, ...], dtype: str) -> list[tuple[str, Any]]:
     ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_put(dtype: str, layout: str) -> None:

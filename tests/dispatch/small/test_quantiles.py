@@ -63,6 +63,7 @@ def _filled(a: Any, value: Any) -> Any:
     return a
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])
 def test_of_an_array(dtype: str) -> None:
     for array in arrays(dtype):

@@ -79,6 +79,7 @@ def test_ufunc_on_short_rows(name: str) -> None:
     all_same(cases())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("points", [17, 500, 501, 1000, 8191, 8193, 16_000])
 def test_bits_of_ufuncs_that_approximate(points: int) -> None:
     """Among others `exp` and `power`, whose loops take several elements at a time."""

@@ -150,6 +150,7 @@ MUTANTS = {
 
 
 # Which operation it is, is found by what the interpreter computes, whatever ran.
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("backend", "case"), [*(("llvm", case) for case in MUTANTS), ("opencl", "a summand")]
 )

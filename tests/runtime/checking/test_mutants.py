@@ -23,6 +23,7 @@ def checked(deferred, setting, tmp_path, monkeypatch) -> None:
     setting("cache", "off")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.name}-{mutant.how}")
 def test_a_mutant_is_found_and_named(mutant) -> None:
     verdict = campaign.judge(mutant)

@@ -70,6 +70,7 @@ def _strided(x, y):
     x[::2, 1:] = y[1::2, 1:] * 3.0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "work",
     [
@@ -85,6 +86,7 @@ def test_rows_of_elements(work):
     compare(work, numbers(0, N), numbers(1, N))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "work",
     [

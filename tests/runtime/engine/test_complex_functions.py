@@ -77,6 +77,7 @@ def test_each_special_value_warns_as_numpys(function, dtype, tiering, setting) -
         assert said[0] == said[1], (z, said)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["c16", pytest.param("c8", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_tier_has_the_same_bits_within_the_bound(function, dtype, setting) -> None:

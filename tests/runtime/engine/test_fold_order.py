@@ -179,6 +179,7 @@ LYING: dict[str, Any] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize("name", LYING)
 def test_the_order_of_what_lies_apart(name: str, dtype: str, tier: str) -> None:
@@ -264,6 +265,7 @@ VIEWS: dict[str, Any] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("dtype", "wide"), [("f2", "f2"), ("f4", "f4"), ("f4", "f8"), ("c16", "c16"), ("f4", "c16")]
 )

@@ -46,6 +46,7 @@ def test_folds(shape: tuple[int, ...], dtype: str) -> None:
             same(np.asarray(found), np.asarray(expected), name == "sum" and dtype == "f8")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_masked_folds_and_picked_rows(shape: tuple[int, ...]) -> None:
     mask = of(shape, "?", tuple(range(len(shape))))

@@ -231,6 +231,7 @@ def test_a_function_that_shows_warnings_may_do_anything(module: types.ModuleType
     assert len(shown) == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_as_numpy(module: types.ModuleType, seed: int) -> None:
     """Programs at random: what is heard, in its order, is what NumPy's own calls have heard."""

@@ -147,6 +147,7 @@ def test_another_backend_has_a_recording_of_its_own(setting) -> None:
     assert step.stats()["recordings"] == 2
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.usefixtures("helper_ends")
 @pytest.mark.parametrize("n", [5, 1000, 40_000])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
