@@ -117,6 +117,11 @@ def test_rounded_results_are_numpys(name: str) -> None:
 @pytest.mark.pending
 @pytest.mark.parametrize("name", WAITING)
 def test_what_waits_goes_on_waiting(name: str) -> None:
+    if (
+        name in ("an array of them", "of two results")
+        and np.lib.NumpyVersion(np.__version__) < "2.3.0"
+    ):
+        pytest.skip("NumPy has out=... since 2.3")
     t = rows(30_000)
     with npaccel.config(tiering="eager"), npaccel.accelerate():
         waiting = t * 1 + 0

@@ -26,6 +26,13 @@ FOLDS: dict[str, Callable[..., Any]] = {
 COMPILED = ("sum",)  # the others differ from it in what is folded
 
 
+def described(value: Any) -> Any:
+    """Before NumPy 2.3 `count_nonzero` of all is an int."""
+    if isinstance(value, int):
+        return type(value)
+    return value.shape, value.strides, value.dtype
+
+
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("shape", [(6, 5, 4), (6, 1, 4), (50, 20, 40)])
 def test_folds_keep_the_order_of_axes(
@@ -43,9 +50,7 @@ def test_folds_keep_the_order_of_axes(
                 with npaccel.accelerate():
                     plain = fold(x, axis=axis, keepdims=keepdims)
                 for found in (got, plain):
-                    assert (found.shape, found.strides, found.dtype) == (
-                        (expected.shape, expected.strides, expected.dtype)
-                    ), (order, axis, keepdims)
+                    assert described(found) == described(expected), (order, axis, keepdims)
                     assert np.allclose(found, expected)
 
 

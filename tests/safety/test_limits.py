@@ -143,6 +143,13 @@ def test_without_the_interpreters_lock_everything_is_numpys() -> None:
     assert succeed(passed, prelude=without, env={"NPACCEL_GUARD": "on"}).strip() == "passed"
 
 
+def test_with_an_allocator_that_takes_the_interpreters_lock_everything_is_numpys() -> None:
+    """Scalene's, which it loads before all else; its threads and ours would wait for each other."""
+    loaded = f"import os\nos.environ['LD_PRELOAD'] = 'libscalene.so'\n{PRELUDE}"
+    passed = f"WHY = '--cpu-only'\n{PASSED}\nassert npaccel._native.threads() == 1"
+    assert succeed(passed, prelude=loaded, env={"NPACCEL_GUARD": "on"}).strip() == "passed"
+
+
 def test_too_little_address_space() -> None:
     """`ulimit -v`: too little to defer into; even warnings that are errors stop nothing."""
     out = succeed(f"WHY = 'ulimit -v'\n{PASSED}", limit_kib=TOO_LITTLE, env=ALONE)

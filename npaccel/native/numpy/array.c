@@ -349,7 +349,8 @@ static bool is_by_value(PyObject *a, PyObject *exponent)
     if (PyFloat_CheckExact(exponent)) {
         return PyArray_ISINTEGER((PyArrayObject *)a) || PyArray_ISBOOL((PyArrayObject *)a);
     }
-    return PyArray_CheckAnyScalar(exponent) || PyIndex_Check(exponent);
+    return PyArray_CheckAnyScalar(exponent) ||
+           (PyIndex_Check(exponent) && !PyArray_Check(exponent));
 }
 
 /* As it shows in the dtype of a bool to the power of 2.0. */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from npaccel import _native
 from npaccel.config import Config
-from npaccel.runtime.process.guarding import has_lock, why_unguarded
+from npaccel.runtime.process.guarding import why_aside, why_unguarded
 
 __all__ = ["Core"]
 
@@ -31,14 +31,14 @@ class Core:
 
         changed: the only setting that may be another than before; empty: any may.
         """
-        config = self._config
-        limits = {"nursery_bytes": config.nursery, "threads": config.threads}
+        config, aside = self._config, why_aside()
+        limits = {"nursery_bytes": config.nursery, "threads": 1 if aside else config.threads}
         self.guard_error = _native.configure(
             **(limits if changed in LIMITS else {}),
             threshold_bytes=config.threshold,
             queue_limit=config.queue_limit,
             memory_limit=config.memory_limit,
-            guard=int(config.guard == "on" and has_lock()),
+            guard=int(config.guard == "on" and not aside),
             check=int(config.check_every) if config.check != "off" else 0,
             boundscheck=int(config.boundscheck == "on"),
             numpy=int(config.backend == "numpy"),

@@ -12,7 +12,7 @@ from npaccel.own import os
 __all__ = [
     "UNGUARDED",
     "build",
-    "has_lock",
+    "why_aside",
     "why_no_helper",
     "why_no_kernels",
     "why_unguarded",
@@ -37,11 +37,24 @@ PORTABLE = (
 NO_LOCK = "this Python runs without its global lock, which is not supported; PYTHON_GIL=1 has it"
 
 
-def has_lock() -> bool:
-    """Whether Python has its global lock. Free-threaded ones take it up when they import the core,
-    unless they were told not to."""
+# Its `malloc` and `free` ask Python for its line: a thread of ours would wait for the lock that
+# the thread has which waits for it.
+SCALENE = (
+    "Scalene's profile of memory has each thread that allocates take Python's lock, which threads "
+    "of npaccel must not wait for; scalene --cpu-only has npaccel as it is"
+)
+
+
+def why_aside() -> str:
+    """Why threads of npaccel can't do anything here, so that there are none; empty where they can.
+
+    Free-threaded Pythons take the global lock up when they import the core, unless they were told
+    not to.
+    """
     asked = getattr(sys, "_is_gil_enabled", None)  # from Python 3.13 on
-    return asked is None or bool(asked())
+    if asked is not None and not asked():
+        return NO_LOCK
+    return SCALENE if "libscalene" in os.environ.get("LD_PRELOAD", "") else ""
 
 
 def build() -> str:
@@ -69,8 +82,8 @@ def why_unguarded(setting: str, error: int) -> str:
     """
     if setting == "off":
         return "as set"
-    if not has_lock():
-        return NO_LOCK
+    if aside := why_aside():
+        return aside
     if _native.portable():
         return NO_GUARD
     if error:
