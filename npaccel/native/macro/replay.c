@@ -172,8 +172,7 @@ static bool make_roots(const npa_replay *r, npa_frame *f)
         PyObject *made = root->large
             ? npa_new_array(root->descr, root->ndim, root->lengths, strides)
             : PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(root->descr),
-                                   root->ndim, root->lengths, root->contiguous ? NULL : strides,
-                                   NULL, 0, NULL);
+                                   root->ndim, root->lengths, strides, NULL, 0, NULL);
         if (made == NULL) {
             return false;
         }

@@ -38,7 +38,7 @@ typedef struct {
 
 typedef struct {
     int ndim;
-    bool contiguous, large;
+    bool large;
     PyArray_Descr *descr;
     npy_intp *lengths;
 } npa_root;

@@ -86,22 +86,21 @@ static bool parse_buffers(PyObject *list, npa_replay *r)
     return r->buffers != NULL;
 }
 
-/* (dtype, shape, strides, contiguous, large) */
+/* (dtype, shape, strides, large) */
 static bool parse_roots(PyObject *list, npa_replay *r)
 {
     r->roots = room(list, &r->nroots, sizeof *r->roots);
     for (Py_ssize_t i = 0; r->roots != NULL && i < PyList_GET_SIZE(list); i++) {
         npa_root *root = &r->roots[r->nroots];
         PyObject *shape, *strides, *descr;
-        int contiguous, large;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "O!O!O!pp", &PyArrayDescr_Type, &descr,
-                              &PyTuple_Type, &shape, &PyTuple_Type, &strides, &contiguous,
-                              &large) ||
+        int large;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "O!O!O!p", &PyArrayDescr_Type, &descr,
+                              &PyTuple_Type, &shape, &PyTuple_Type, &strides, &large) ||
             (root->lengths = lengths(shape, strides, &root->ndim)) == NULL) {
             return false;
         }
         root->descr = (PyArray_Descr *)Py_NewRef(descr);
-        root->contiguous = contiguous, root->large = large;
+        root->large = large;
         r->nroots++;
     }
     return r->roots != NULL;

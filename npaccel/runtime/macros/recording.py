@@ -23,7 +23,7 @@ from npaccel.runtime.process.warn import user_line
 __all__ = ["Again", "Node", "Recording", "Refused"]
 
 Array = np.ndarray[Any, Any]
-Header = tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...], bool]
+Header = tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]]
 Node = tuple[int, bool, int, int, int, Any, int, tuple[int, ...], tuple[int, ...]]
 
 # The C core's npa_node_kind.
@@ -465,7 +465,7 @@ class Recording:
         owner = root(value)
         if owner.base is not None:  # as of `as_strided`: what is behind it is not known
             raise Refused("it returns a view through an object that is no array")
-        header = (owner.dtype, owner.shape, owner.strides, bool(owner.flags.c_contiguous))
+        header = (owner.dtype, owner.shape, owner.strides)
         number = self.roots.setdefault(buffer, (len(self.roots), header))[0]
         if owner is value:
             return _node(OUT_ROOT, slot=number)

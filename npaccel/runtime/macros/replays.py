@@ -156,7 +156,7 @@ def _layout(
 
 def _roots(recording: Recording, threshold: int) -> list[tuple[Any, ...]]:
     roots = []
-    for dtype, shape, strides, contiguous in (header for _, header in recording.roots.values()):
+    for dtype, shape, strides in (header for _, header in recording.roots.values()):
         size = math.prod(shape) * dtype.itemsize
-        roots.append((dtype, shape, strides, contiguous, size >= max(threshold, 1)))
+        roots.append((dtype, shape, strides, size >= max(threshold, 1)))
     return roots

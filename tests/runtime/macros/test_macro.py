@@ -489,3 +489,18 @@ def test_what_numpy_computes_of_two_arrays_that_have_no_values_yet(axis):
         for _ in range(3):
             for found, wanted in zip(spread(x), expected, strict=True):
                 assert np.allclose(found, wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize("order", ["K", "A", "C", "F"])
+def test_strides_of_results_along_axes_of_one_element(order):
+    """They lie in order of C and of Fortran, whatever the stride of that axis is."""
+
+    @npaccel.macro
+    def copies(x):
+        return np.zeros_like(x, order=order), x.copy(order), x.astype("f4", order=order), x * 2
+
+    for x in (rand(1, 10).T[::-1], rand(10, 1)[::-1], rand(4, 1, 3).T[::-1], rand(1, 10).T):
+        expected = [np.zeros_like(x, order=order), x.copy(order), x.astype("f4", order=order)]
+        for _ in range(3):
+            found = [a.strides for a in copies(x)]
+            assert found == [a.strides for a in [*expected, x * 2]]
