@@ -404,7 +404,8 @@ def main() -> int:
         return work(options)
     begin, done, failures = time.monotonic(), 0, 0
     end = options.seed + options.programs
-    with concurrent.futures.ThreadPoolExecutor(options.processes) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(options.processes)
+    try:
         firsts = range(options.seed, end, PART)
         jobs = [pool.submit(part, k, min(PART, end - k), options) for k in firsts]
         for job in concurrent.futures.as_completed(jobs):
@@ -414,6 +415,8 @@ def main() -> int:
             print(said, end="")
             print(f"{done} programs, {failures} parts wrong, {time.monotonic() - begin:.0f} s")
             sys.stdout.flush()
+    finally:
+        pool.shutdown(cancel_futures=True)  # it would run all parts after an interrupt
     return 1 if failures else 0
 
 

@@ -398,8 +398,11 @@ def repeated(array: Array, times: Any, axis: Any) -> Any:
         raise NotRecorded
     before, after = source.shape[: axis % source.ndim + 1], source.shape[axis % source.ndim + 1 :]
     spread = _native.view_plain(source).reshape(*before, 1, *after)
-    copied: Any = _native.wrap(np.broadcast_to(spread, (*before, times, *after))).copy()
-    return copied.reshape(*before[:-1], before[-1] * times, *after)
+    copies = np.broadcast_to(spread, (*before, times, *after))
+    made = fresh((*before[:-1], before[-1] * times, *after), array.dtype)
+    into = _native.view_plain(made).reshape(copies.shape)
+    _copied(copies, copy_rule(array.dtype, array.dtype), _native.wrap(into), "C")
+    return made
 
 
 def _keeps_order(array: Array, order: str) -> bool:

@@ -504,3 +504,12 @@ def test_strides_of_results_along_axes_of_one_element(order):
         for _ in range(3):
             found = [a.strides for a in copies(x)]
             assert found == [a.strides for a in [*expected, x * 2]]
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_repeated_elements_own_their_memory(axis):
+    section = npaccel.macro(lambda x: np.repeat(x, 3, axis=axis))
+    for x in (rand(3, 4), rand(5, 8)[::-1, ::2]):
+        found = section(x)
+        same(found, np.repeat(x, 3, axis=axis))
+        assert found.flags.owndata
