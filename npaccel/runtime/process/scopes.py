@@ -116,9 +116,11 @@ def _is_known(
     lasti: int,
     variables: dict[str, Any],
 ) -> bool:
-    possible = facts.flag_kinds(rule.name, rule.loop)
     registry = variables.get("__warningregistry__")
-    if possible is None or not isinstance(registry, dict):
+    if not isinstance(registry, dict):
+        return False  # before facts are asked: their modules take a tenth of a second to load
+    possible = facts.flag_kinds(rule.name, rule.loop)
+    if possible is None:
         return False
     line = line_of(code, lasti)
     return all(
