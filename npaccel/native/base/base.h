@@ -79,9 +79,10 @@ int npa_numpy_init(void);    /* NumPy's interface, before anything of it is used
 /* --------------------------------------------------------------------------------------- site.c */
 
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
-void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
+/* The user's line; new references or NULL. Whether its frame is the innermost one */
+bool npa_capture_site(npa_site *site);
 /* That of a frame, which it takes; or NULL */
-void npa_site_of(PyFrameObject *frame, npa_site *site);
+bool npa_site_of(PyFrameObject *frame, npa_site *site);
 int32_t npa_call_at(const npa_site *site); /* where a call is, whatever it calls */
 int npa_line_of(PyCodeObject *code, int32_t lasti); /* of the source */
 void npa_internal_prefixes(PyObject *tuple);

@@ -23,24 +23,26 @@ static bool code_internal(PyCodeObject *code)
     return internal;
 }
 
-void npa_capture_site(npa_site *r)
+bool npa_capture_site(npa_site *r)
 {
-    npa_site_of((PyFrameObject *)Py_XNewRef(PyEval_GetFrame()), r);
+    return npa_site_of((PyFrameObject *)Py_XNewRef(PyEval_GetFrame()), r);
 }
 
-void npa_site_of(PyFrameObject *frame, npa_site *r)
+bool npa_site_of(PyFrameObject *frame, npa_site *r)
 {
     r->code = r->globals = NULL;
     r->lasti = -1;
     if (frame == NULL) {
-        return;
+        return true;
     }
     PyCodeObject *code = PyFrame_GetCode(frame);
+    bool innermost = true;
     while (code_internal(code)) {
         PyFrameObject *back = PyFrame_GetBack(frame);
         if (back == NULL) {
             break;
         }
+        innermost = false;
         Py_SETREF(frame, back);
         Py_SETREF(code, PyFrame_GetCode(frame));
     }
@@ -48,6 +50,7 @@ void npa_site_of(PyFrameObject *frame, npa_site *r)
     r->globals = PyFrame_GetGlobals(frame);
     r->lasti = PyFrame_GetLasti(frame);
     Py_DECREF(frame);
+    return innermost;
 }
 
 /* Python 3.11 has two instructions for a call. Which of them calls a C function is told by what it

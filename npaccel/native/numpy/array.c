@@ -136,7 +136,7 @@ static PyObject *small_passed(enum operation op, PyObject *const *args, Py_ssize
         }
     }
     npa_passed++;
-    PyObject *result = small(op, args, n);
+    PyObject *result = npa_adopted(small(op, args, n));
     npa_passed--;
     return result;
 }

@@ -31,6 +31,7 @@ enum {
     LARGE = 32 << 20,   /* bytes from which it costs nothing in comparison */
     LARGE_NEW = 4 << 20, LARGEST_NEW = 16 << 20, /* the same of what is new, by `missed` */
     MOST_MISSED = 3,
+    LEAST_LOOKED_AT = 1 << 20, /* bytes from which looking at each costs nothing in comparison */
     MOST_CALLS = 64,    /* of one function in a round */
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
     TRIALS_WORTH = 500, /* rounds: a trial has some ten recorded ones */
@@ -88,7 +89,7 @@ void npa_autotune_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loop
 uint64_t npa_autotune_weight(void) { return atomic_load(&weight); }
 void npa_autotune_weigh(uint64_t rounds) { atomic_store(&weight, rounds); }
 
-static uint64_t now(void) { return (uint64_t)(1e9 * npa_seconds()); }
+static uint64_t now(void) { return (uint64_t)npa_clock_ns(); }
 
 /* Where an operation is, or may be put: in one of a few neighbours. */
 static place *at(uint64_t key)
@@ -104,7 +105,7 @@ static place *at(uint64_t key)
     return free != NULL ? free : &places[key % PLACES];
 }
 
-static void begin(place *p)
+static void begin(place *p, uint64_t time)
 {
     p->loops = true;
     current.head = p->head = p->key;
@@ -116,7 +117,7 @@ static void begin(place *p)
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
     current.before = npa_autotune_spent();
-    current.begun = now();
+    current.begun = time;
 }
 
 /* Whether NumPy might do in less time what was recorded since: else there is no trial. In rounds
@@ -168,12 +169,12 @@ static void rest(place *p)
 }
 
 /* The round is over. One that went another way through the program is not compared. */
-static void end(place *p)
+static void end(place *p, uint64_t time)
 {
     bool alike = p->path == current.path && !current.mixed;
     p->path = current.way == NUMPYS || current.mixed ? p->path : current.path;
     bool tried = p->choice.on_trial;
-    npa_autotune_took(&p->choice, current.way, now() - current.begun, alike, current.before);
+    npa_autotune_took(&p->choice, current.way, time - current.begun, alike, current.before);
     if (tried && !p->choice.on_trial) {
         note_site(p->key);
         rest(p);
@@ -200,14 +201,11 @@ static uint64_t mix(const npa_site *site, const void *what, size_t bytes)
 static uint64_t key_of(const void *what, size_t bytes, bool call, uint64_t *where)
 {
     npa_site site;
-    npa_capture_site(&site);
+    bool asks = npa_capture_site(&site);
     site.lasti = call ? npa_call_at(&site) : site.lasti;
-    PyCodeObject *asks = PyEval_GetFrame() != NULL ? PyFrame_GetCode(PyEval_GetFrame()) : NULL;
     uint64_t key = mix(&site, what, bytes);
-    *where = (PyObject *)asks == site.code
-                 ? ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti
-                 : 0;
-    Py_XDECREF(asks), Py_XDECREF(site.code), Py_XDECREF(site.globals); /* the frame has them */
+    *where = asks ? ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti : 0;
+    Py_XDECREF(site.code), Py_XDECREF(site.globals); /* the frame has them */
     return key;
 }
 
@@ -327,11 +325,12 @@ static void pass_new(uint64_t key, size_t bytes, uint64_t site, bool call)
 static void perhaps_begin(place *p, uint64_t key, bool more, bool call)
 {
     if (key == current.head && more) {
-        end(p);
-        begin(p);
+        uint64_t time = now();
+        end(p, time);
+        begin(p, time);
     } else if (key != current.head && others(p, more, call)) {
         at(current.head)->loops &= p->round != current.number; /* it did not come again */
-        begin(p);
+        begin(p, now());
     }
     p->round = current.number;
 }
@@ -344,8 +343,9 @@ static void perhaps_again(place *p, uint64_t key)
         return;
     }
     if (current.full) {
-        end(p);
-        begin(p);
+        uint64_t time = now();
+        end(p, time);
+        begin(p, time);
         current.mixed = current.way == NUMPYS, current.way = RECORDED;
     }
     current.again = true, current.tail = latest;
@@ -401,7 +401,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     npa_count.passed += left;
     arrived = left ? 0 : arrived;
     /* Of smaller ones some are looked at, as of all that is small */
-    if (left && bytes >= NPA_SMALL_MOST) {
+    if (left && bytes >= LEAST_LOOKED_AT) {
         npa_look_next(NPA_SLOWER);
     }
     return left;
@@ -426,7 +426,7 @@ void npa_autotune_full(void)
     } else if (arrived != 0) {
         *p = p->key == arrived ? *p : (place){.key = arrived};
         p->begins = true;
-        begin(p);
+        begin(p, now());
         current.mixed = true, current.way = RECORDED;
     }
 }
@@ -455,7 +455,7 @@ bool npa_autotune_recorded(bool first)
         *p = p->key == key ? *p : (place){.key = key};
         p->begins = true;
         if (current.head == 0) {
-            begin(p);
+            begin(p, now());
         } else if (key != current.head) {
             p->head = current.head, p->round = current.number;
         }

@@ -503,7 +503,7 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     size_t bytes = (size_t)s.points * widest;
     if ((n > nin && !in_place(w, &s, args, arrays, nin)) ||
         !place_inputs(&s, w, args, arrays, flat, flags & NPA_CASTS, mixed) ||
-        (w->numpys != NULL ? npa_small_exceeds(bytes) : npa_small_is_large(bytes))) {
+        npa_small_exceeds(bytes)) {
         return NULL;
     }
     out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0])

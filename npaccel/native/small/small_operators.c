@@ -56,6 +56,34 @@ static operator operators[OPERATORS] = {[ADD] = {.name = "add"},
                                         [GREATER] = {.name = "greater"},
                                         [GREATER_EQUAL] = {.name = "greater_equal"}};
 
+/* What NumPy's slot would do no more about than to call the ufunc. */
+static bool is_number_alone(PyObject *o)
+{
+    return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || Py_IS_TYPE(o, &PyDoubleArrType_Type);
+}
+
+/* An array whose memory is not for the result, as that of a dying one may be. */
+static bool stays(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_CheckExact(o) && Py_REFCNT(o) > 1 && PyArray_IS_C_CONTIGUOUS(a) &&
+           npa_small_type(PyArray_DESCR(a));
+}
+
+static bool fits(PyObject *a, PyObject *b)
+{
+    return is_number_alone(b) ||
+           (stays(b) && PyArray_SAMESHAPE((PyArrayObject *)a, (PyArrayObject *)b));
+}
+
+/* Whether the operands are large, and NumPy's slot would hand them to the ufunc. */
+static bool goes_straight(PyObject *a, PyObject *b)
+{
+    PyObject *first = b == NULL || PyArray_CheckExact(a) ? a : b, *other = first == a ? b : a;
+    return PyArray_CheckExact(first) && npa_is_large((size_t)PyArray_NBYTES((PyArrayObject *)first)) &&
+           stays(first) && (other == NULL || fits(first, other));
+}
+
 /* Apart, so that what is handed on to NumPy is its caller's last act and leaves no frame of ours:
  * NumPy computes in a dying array's memory (`2 * np.outer(a, b)`) only where it sees none but its
  * own and the interpreter's between itself and the bytecode. */
@@ -64,6 +92,9 @@ static __attribute__((noinline)) PyObject *try_operator(int which, Py_ssize_t n,
 {
     PyObject *args[] = {a, b, a};
     const operator *o = &operators[which];
+    if (o->ufunc != NULL && goes_straight(a, b)) {
+        return o->ufunc->vectorcall((PyObject *)o->ufunc, args, (size_t)n, NULL);
+    }
     PyObject *result = o->ufunc != NULL ? npa_small_call(o->ufunc, args, n, o->exact) : NULL;
     npa_small_refused = result == NULL ? o->ufunc : NULL;
     return result;

@@ -80,8 +80,7 @@ static inline bool npa_small_is_large(size_t bytes)
 /* Bytes that a single call goes through at once, whatever is small: some milliseconds. */
 enum { NPA_SMALL_AT_ONCE = 16 << 20 };
 
-/* The same of what has loops here that are faster than NumPy's: also somewhat larger arrays that a
- * trial leaves to NumPy. */
+/* The same of what may be somewhat larger where a trial leaves it to NumPy. */
 static inline bool npa_small_exceeds(size_t bytes)
 {
     return npa_small_is_large(bytes) &&
