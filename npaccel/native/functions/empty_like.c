@@ -1,4 +1,4 @@
-/* empty_like.c: what `empty` makes, and empty_like(a, dtype=..., shape=...), in memory of ours,
+/* empty_like.c: broadcast_to; what `empty` makes, and empty_like(a, dtype=..., shape=...), in memory of ours,
  * without Python in the usual case. NumPy's code around transforms calls that once per axis. */
 #include "functions/functions.h"
 
@@ -68,4 +68,31 @@ PyObject *npa_record_empty_like(PyObject *const *args, Py_ssize_t n, PyObject *n
     return shape == Py_None              ? npa_new_like(a, d)
            : PyArray_IS_C_CONTIGUOUS(a) ? npa_new_of_shape(d, shape)
                                          : NULL;
+}
+
+/* broadcast_to(a, shape), of an array of ours: a view, of a small one a plain one. */
+PyObject *npa_broadcast(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *a = n == 2 ? (PyArrayObject *)args[0] : NULL;
+    npy_intp dims[NPA_MAX_DIMS];
+    int ndim = a != NULL ? read_shape(args[1], dims) : -1;
+    if (ndim < 1 || ndim > NPA_SMALL_DIMS || names != NULL || npa_in_section() ||
+        !Py_IS_TYPE(args[0], npa_array_type) || PyArray_NDIM(a) > ndim) {
+        return NULL;
+    }
+    npa_basic_part p = {.ndim = ndim, .data = PyArray_DATA(a)};
+    for (int i = 0, k = PyArray_NDIM(a) - ndim; i < ndim; i++, k++) {
+        bool moves = k >= 0 && PyArray_DIM(a, k) != 1;
+        if (moves && PyArray_DIM(a, k) != dims[i]) {
+            return NULL;
+        }
+        p.shape[i] = dims[i], p.strides[i] = moves ? PyArray_STRIDE(a, k) : 0;
+    }
+    bool wanted = npa_wants(&(npa_value){.array = a}, 1);
+    bool shown = wanted || npa_touch(a, false) == 0;
+    PyObject *view = shown ? npa_part_view(a, &p, wanted) : NULL;
+    if (view != NULL) {
+        PyArray_CLEARFLAGS((PyArrayObject *)view, NPY_ARRAY_WRITEABLE);
+    }
+    return view;
 }

@@ -119,6 +119,7 @@ npa_recorder npa_record_where;
 /* --------------------------------------------------------------------------------- empty_like.c */
 
 npa_recorder npa_record_empty_like; /* not recorded, but made */
+npa_recorder npa_broadcast; /* likewise */
 /* In C order; from the size on that deferring is worth. NULL, perhaps without error: another way */
 PyObject *npa_new_of_shape(PyArray_Descr *d, PyObject *shape);
 

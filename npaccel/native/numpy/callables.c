@@ -485,6 +485,9 @@ static bool passes(const whole *w, size_t made, PyObject *const *args, Py_ssize_
     bool mine = false;
     size_t bytes = npa_autotune_on && w->waits ? npa_most_bytes(args, all, &mine) : 0;
     bytes = made > bytes ? made : bytes;
+    if (w->like && mine && bytes < npa_ours_here()) {
+        return true;
+    }
     return bytes > 0 && npa_autotune_on && w->waits && npa_autotune_passes_call(w, bytes, true);
 }
 
@@ -492,6 +495,11 @@ bool npa_whole_passes(PyObject *function, PyObject *const *args, Py_ssize_t n, P
 {
     const whole *w = &npa_wholes[*npa_whole_place(function) - 1];
     return npa_in_block() && passes(w, w->repeats ? npa_repeated_bytes(args, n) : 0, args, all);
+}
+
+bool npa_whole_looks_alone(PyObject *function)
+{
+    return npa_wholes[*npa_whole_place(function) - 1].like;
 }
 
 /* The call is recorded, or its recorder makes the result, or it is NumPy's in a round that is.
@@ -554,7 +562,10 @@ static PyObject *whole_call(const whole *w, PyObject *self, PyObject *const *arg
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    PyObject *result = w->small != NULL ? do_small(w->small, NULL, args, n, names) : NULL;
+    PyObject *result = w->small == NULL ? NULL : do_small(w->small, NULL, args, n, names);
+    if (result == NULL && !PyErr_Occurred() && w->small != NULL && n > 0 && ours(args[0])) {
+        result = npa_fold_ours(w->small, self, args, n, names);
+    }
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }

@@ -220,6 +220,29 @@ static Py_ssize_t flatten(PyObject *given, PyObject *kwargs, PyObject **flat, Py
     return *names != NULL ? k : -1;
 }
 
+/* function(array, ...), of an array of ours that need not be shown for it: by NumPy. As
+ * npa_direct_call. */
+static int make_like(PyObject *function, PyObject *const *flat, Py_ssize_t n, Py_ssize_t k,
+                     PyObject *names, PyObject **result)
+{
+    PyObject *given[MOST];
+    memcpy(given, flat, sizeof *given * (size_t)k);
+    for (Py_ssize_t i = 1; i < k; i++) {
+        if (PyArray_Check(given[i])) {
+            return 0;
+        }
+    }
+    if (!Py_IS_TYPE(given[0], npa_array_type) ||
+        (given[0] = npa_exact_view((PyArrayObject *)given[0])) == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    npa_suspended++, npa_passed++;
+    *result = npa_adopted(PyObject_Vectorcall(function, given, (size_t)n, names));
+    npa_suspended--, npa_passed--;
+    Py_DECREF(given[0]);
+    return *result != NULL ? 1 : -1;
+}
+
 /* Recorded, or done at once. As npa_direct_call. */
 static int record_function(PyObject *function, PyObject *const *flat, Py_ssize_t n, Py_ssize_t k,
                            PyObject *names, PyObject **result)
@@ -229,8 +252,18 @@ static int record_function(PyObject *function, PyObject *const *flat, Py_ssize_t
     if (aside != 0 || small != NULL) { /* its parts have ways of their own */
         return aside;
     }
+    const npa_small_function *fold = npa_aside_find(function);
+    *result = fold != NULL && n > 0 ? npa_fold_ours(fold, function, flat, n, names) : NULL;
+    if (*result != NULL || PyErr_Occurred()) {
+        return *result != NULL ? 1 : -1;
+    }
     npa_recorder *record = npa_suspended == 0 ? npa_recorder_of(function, flat, k) : NULL;
     bool passed = record != NULL && npa_whole_passes(function, flat, n, k);
+    int made = passed && npa_whole_looks_alone(function)
+                   ? make_like(function, flat, n, k, names, result) : 0;
+    if (made != 0) {
+        return made;
+    }
     *result = record != NULL && !passed ? record(flat, n, names) : NULL;
     if (*result != NULL || PyErr_Occurred()) {
         return *result != NULL ? 1 : -1;
@@ -330,6 +363,12 @@ static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t
     }
     if (status != 0) {
         return status;
+    }
+    if (npa_small_folds_once(m->small)) {
+        *result = npa_fold_ours(m->small, m->original, args, n, names);
+        if (*result != NULL || PyErr_Occurred()) {
+            return *result != NULL ? 1 : -1;
+        }
     }
     if (m->work == VIEWED && is_view(args, n, names)) {
         *result = PyObject_Vectorcall(m->original, args, (size_t)n, names);

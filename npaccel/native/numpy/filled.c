@@ -5,6 +5,8 @@
 #include "small/small.h"
 #include "small/ways.h"
 
+#include <string.h>
+
 static bool is_array(PyObject *o)
 {
     return PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type);
@@ -100,4 +102,40 @@ PyObject *npa_make_zeros(void *what, PyObject *module, PyObject *const *args, Py
         Py_CLEAR(made);
     }
     return made;
+}
+
+/* empty_like(a, ...) filled with a number, or without one with 0 or 1, which are as truth values of
+ * any type. */
+static PyObject *filled_like(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject *truth,
+                             PyObject *number)
+{
+    PyObject *made = npa_record_empty_like(args, n, names);
+    bool fits = made != NULL && (number == NULL || takes((PyArrayObject *)made, number));
+    if (made != NULL && (!fits || npa_assign_all((PyArrayObject *)made,
+                                                 number != NULL ? number : truth) <= 0)) {
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
+PyObject *npa_record_zeros_like(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return filled_like(args, n, names, Py_False, NULL);
+}
+
+PyObject *npa_record_ones_like(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return filled_like(args, n, names, Py_True, NULL);
+}
+
+PyObject *npa_record_full_like(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    enum { MOST = 4 }; /* a, dtype, shape: what empty_like is told */
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    PyObject *given[MOST] = {n == 2 ? args[0] : NULL};
+    if (n != 2 || 1 + named > MOST) {
+        return NULL;
+    }
+    memcpy(given + 1, args + 2, sizeof *given * (size_t)named);
+    return filled_like(given, 1, names, NULL, args[1]);
 }

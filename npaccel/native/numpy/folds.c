@@ -2,6 +2,7 @@
  * between. What is unusual in a call, and each combination's first meeting, is the hook's. */
 #include "run/fold.h"
 #include "numpy/redirect.h"
+#include "small/ways.h"
 
 int npa_folds_init(void)
 {
@@ -13,6 +14,7 @@ int npa_folds_init(void)
 
 /* What follows the array in ufunc.reduce. */
 enum { AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, REST };
+enum { MOST_GIVEN = 16 };
 static const char *const names_of[REST] = {"axis", "dtype", "out", "keepdims", "initial", "where"};
 
 static int place_of(PyObject *name, const char *const *known, int n)
@@ -252,6 +254,82 @@ int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyOb
                       : NULL;
     }
     return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+static const char *const ufunc_names[] = {
+    [NPA_SUM] = "add",     [NPA_PROD] = "multiply",  [NPA_MAX] = "maximum",    [NPA_MIN] = "minimum",
+    [NPA_MEAN] = "add",    [NPA_ANY] = "logical_or", [NPA_ALL] = "logical_and"};
+
+/* The sum or the mean of floats in our order, of all of it. NULL, perhaps without error: neither, or
+ * it may warn. */
+static PyObject *fold_in_order(npa_small_op op, PyArrayObject *a)
+{
+    static PyObject *add;
+    PyObject *args[] = {(PyObject *)a, Py_None}, *result = NULL;
+    bool mean = op == NPA_MEAN && PyArray_TYPE(a) == NPY_DOUBLE;
+    PyObject *module = add == NULL ? PyImport_ImportModule("numpy") : NULL;
+    add = module != NULL ? PyObject_GetAttrString(module, "add") : add;
+    Py_XDECREF(module);
+    if (add == NULL || !(mean || op == NPA_SUM) ||
+        npa_fold_in_whole(add, args, 2, NULL, &result) <= 0) {
+        return NULL;
+    }
+    if (mean) {
+        double value = PyFloat_AsDouble(result) / (double)PyArray_SIZE(a);
+        Py_SETREF(result, PyArray_Scalar(&value, PyArray_DESCR(a), NULL));
+    }
+    return result;
+}
+
+/* The fold of what shows the array; looked at where that is due. */
+static PyObject *fold_shown(const npa_small_function *f, PyObject *numpys, PyObject *const *args,
+                            Py_ssize_t n, PyObject *names)
+{
+    bool due = npa_suspended == 0 && npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    size_t bytes = (size_t)PyArray_NBYTES((PyArrayObject *)args[0]);
+    PyObject *result = npa_small_function_call(f, args, n, names);
+    if (result == NULL && !PyErr_Occurred()) {
+        npa_suspended++;
+        result = PyObject_Vectorcall(numpys, args, (size_t)n, names);
+        npa_suspended--;
+    }
+    if (due) {
+        npa_stretch_end(&s, NPA_SMALL, bytes);
+    }
+    return npa_adopted(result);
+}
+
+PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject *const *args,
+                        Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *a = n > 0 && ours(args[0]) ? (PyArrayObject *)args[0] : NULL;
+    npa_value value = {.array = a};
+    PyObject *given[MOST_GIVEN];
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), out_place;
+    if (a == NULL || !npa_small_folds_once(f) || npa_in_section() || npa_check_mode ||
+        npa_copies_exist() || all > MOST_GIVEN || npa_waits(a) ||
+        (npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a))) {
+        return NULL;
+    }
+    npa_small_op op = npa_small_fold_of(f, &out_place);
+    const char *name = ufunc_names[op];
+    if (npa_wants(&value, 1) && !npa_fold_is_brief(name, args, n, names, out_place, false)) {
+        return NULL;
+    }
+    if (npa_fold_is_ours(name, a)) {
+        return all == 1 ? fold_in_order(op, a) : NULL;
+    }
+    for (Py_ssize_t k = 1; k < all; k++) {
+        if (PyArray_Check(args[k])) {
+            return NULL; /* `out`, or `where` */
+        }
+        given[k] = args[k];
+    }
+    given[0] = npa_exact_view(a);
+    PyObject *result = given[0] != NULL ? fold_shown(f, numpys, given, n, names) : NULL;
+    Py_XDECREF(given[0]);
+    return result;
 }
 
 /* In a section that stands aside: in our order, as when it is recorded. NULL, perhaps without

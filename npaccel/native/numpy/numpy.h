@@ -54,6 +54,9 @@ int npa_assign_all(PyArrayObject *target, PyObject *value);
 
 npa_own npa_fill_array, npa_copy_to;          /* recorded */
 npa_own npa_make_empty, npa_make_zeros; /* in memory of ours */
+/* Whether a function that a recorder was found for looks at its array's shape alone */
+bool npa_whole_looks_alone(PyObject *function);
+npa_recorder npa_record_zeros_like, npa_record_ones_like, npa_record_full_like;
 
 /* --------------------------------------------------------------------------------------- away.c */
 
@@ -71,6 +74,10 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
                   PyObject **result);
 /* In a function that NumPy runs as one: a sum or product whose last bits would be ours, were it
  * recorded. */
+/* f(args...), a fold of an array of ours that nothing waits for: at once; `numpys`: NumPy's own.
+ * NULL, perhaps without error: others' to do */
+PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject *const *args,
+                        Py_ssize_t n, PyObject *names);
 int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                       PyObject **result);
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,

@@ -233,19 +233,24 @@ static void find_recorder(whole *w)
     static const struct {
         const char *name;
         npa_recorder *record;
-        bool waits, repeats, idle;
+        bool waits, repeats, idle, like;
     } known[] = {{"roll", npa_record_roll, .waits = true},
                  {"pad", npa_record_pad, .waits = true},
                  {"repeat", npa_record_repeat, .waits = true, .repeats = true},
                  {"tile", npa_record_tile, .waits = true, .repeats = true},
                  {"concatenate", npa_record_concatenate, .waits = true, .idle = true},
                  {"where", npa_record_where, .waits = true},
-                 {"empty_like", npa_record_empty_like, .waits = true},
+                 {"empty_like", npa_record_empty_like, .waits = true, .like = true},
+                 {"zeros_like", npa_record_zeros_like, .waits = true, .like = true},
+                 {"ones_like", npa_record_ones_like, .waits = true, .like = true},
+                 {"full_like", npa_record_full_like, .waits = true, .like = true},
+                 {"broadcast_to", npa_broadcast},
                  {"histogram", npa_histogram, .waits = false}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (PyUnicode_CompareWithASCIIString(w->name, known[i].name) == 0) {
             w->record = known[i].record, w->waits = known[i].waits;
             w->repeats = known[i].repeats, w->idle = known[i].idle;
+            w->like = known[i].like;
         }
     }
 }

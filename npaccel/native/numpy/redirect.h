@@ -64,6 +64,7 @@ typedef struct {
     bool sums;
     /* On arrays that nothing waits for, up to `most`, NumPy does it at once */
     bool idle;
+    bool like; /* it looks at its array's shape alone: NumPy does it at once below the threshold */
 } whole;
 
 enum { NPA_MOST_TARGETS = 256, NPA_MOST_UFUNCS = 512, NPA_MOST_WHOLE = 120, NPA_NESTED = 32 };

@@ -441,6 +441,16 @@ static bool is_extreme(npa_small_op op)
     return op == NPA_MAX || op == NPA_MIN || op == NPA_FMAX || op == NPA_FMIN;
 }
 
+/* Whether it is somewhat larger than what is small, but NumPy would be done with all of it before
+ * recording is: nothing waits for it, and its elements need no cast. */
+static bool is_brief(PyArrayObject *a)
+{
+    enum { MOST = 1 << 20 };
+    return PyArray_NBYTES(a) <= MOST && in_one_piece(a) && npa_small_class == NULL &&
+           npa_threshold_here() > 0 && !npa_waits(a) &&
+           !(npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a));
+}
+
 /* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same
  * in any order; of floats not more than lie in NumPy's buffer. */
 bool npa_small_folds(PyArrayObject *a, npa_small_op op)
@@ -458,7 +468,8 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
     bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type)
                : whole   ? op == NPA_SUM || op == NPA_PROD
                          : wide_sum(type, op) != NULL;
-    return exact && !npa_small_is_large((size_t)PyArray_NBYTES(a));
+    return exact && (!npa_small_is_large((size_t)PyArray_NBYTES(a)) ||
+                     ((extreme || whole) && is_brief(a)));
 }
 
 /* Whether a copy in one piece may be folded instead. */
@@ -505,7 +516,8 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
         return known;
     }
     if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) ||
-        !npa_is_number(type) || npa_small_is_large((size_t)PyArray_NBYTES(a)) || npa_here != NULL ||
+        !npa_is_number(type) || npa_here != NULL ||
+        (npa_small_is_large((size_t)PyArray_NBYTES(a)) && !all_folded(how, a)) ||
         !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }

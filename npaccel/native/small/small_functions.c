@@ -358,6 +358,12 @@ bool npa_small_folds_once(const npa_small_function *f)
     return f != NULL && f->run == run_fold && f->what != NPA_VAR && f->what != NPA_STD;
 }
 
+npa_small_op npa_small_fold_of(const npa_small_function *f, Py_ssize_t *out_place)
+{
+    *out_place = f->words[1] == DTYPE ? 3 : 2;
+    return (npa_small_op)f->what;
+}
+
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names)
 {

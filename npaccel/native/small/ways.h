@@ -147,6 +147,8 @@ typedef enum {
     NPA_VAR,
     NPA_STD
 } npa_small_op;
+/* Of one that folds; *out_place: where `out` may be in place, the array's place being 0 */
+npa_small_op npa_small_fold_of(const npa_small_function *f, Py_ssize_t *out_place);
 /* How an array is folded. axes: a bit for each of the array's; ddof: of var and std */
 typedef struct {
     npa_small_op op;
