@@ -83,6 +83,34 @@ def test_explain_tells_what_was_tried(
     assert "by turns" in found._repr_html_()
 
 
+LIKE: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+    np.zeros_like,
+    np.ones_like,
+    lambda a: np.full_like(a, 2),
+)
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
+@pytest.mark.parametrize("like", LIKE, ids=["zeros", "ones", "full"])
+def test_what_is_made_like_an_array_of_ours_is_tried(
+    trials: Callable[[tuple[int, int]], None],
+    like: Callable[[np.ndarray], np.ndarray],
+    paces: tuple[int, int],
+) -> None:
+    trials(paces)
+    x = npaccel.asarray(arrays()[0])
+    made: list[float] = []
+    program = lambda: made.extend(float(like(x)[0, 0]) for _ in range(ROUNDS))  # noqa: E731
+    recorded, left = counts(program)
+    assert made == [float(like(np.ones(1))[0])] * ROUNDS
+    if paces == NUMPY_WINS:
+        assert left > recorded
+    else:
+        assert 0 < left < recorded
+
+
 def test_values_while_ways_alternate(trials: Callable[[tuple[int, int]], None]) -> None:
     """Plain arrays and ours, new results, casts, masks, views and writes, both ways."""
 

@@ -22,10 +22,17 @@ OURS = str(Path(npaccel.__file__).parent)
 
 def of_ours(call: Callable[[], Any]) -> list[str]:
     """Names of npaccel's functions that run in a call."""
+    return of_any(call, (OURS,))
+
+
+def of_any(
+    call: Callable[[], Any], folders: tuple[str, ...] = (OURS, str(Path(np.__file__).parent))
+) -> list[str]:
+    """The same of npaccel's and NumPy's."""
     found = []
 
     def listen(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+        if event == "call" and frame.f_code.co_filename.startswith(folders):
             found.append(frame.f_code.co_qualname)
 
     sys.setprofile(listen)
@@ -106,6 +113,11 @@ LOOKS: dict[str, Callable[[Array], Any]] = {
     "may_share_memory": lambda x: np.may_share_memory(x, x[::2]),
     "iscomplexobj": np.iscomplexobj,
     "concatenate": lambda x: np.concatenate([[0.0], x, np.arange(3)]),
+    "zeros_like": np.zeros_like,
+    "ones_like": np.ones_like,
+    "full_like": lambda x: np.full_like(x, 2),
+    "broadcast_to": lambda x: np.broadcast_to(x, (3, LARGE)),
+    "astype": lambda x: x.astype("f4"),
 }
 
 
@@ -120,6 +132,31 @@ def test_no_python_of_ours_in_a_block(call: Callable[[Array], Any], defer_everyt
         y = x + 2
         assert of_ours(lambda: call(y)) == []
         del kept
+
+
+# Folds of arrays that nothing waits for.
+FOLDS: dict[str, Callable[[Array], Any]] = {
+    "sum": lambda x: x.sum(),
+    "np.sum": np.sum,
+    "mean": lambda x: x.mean(),
+    "np.mean": np.mean,
+    "max": lambda x: x.max(),
+    "np.max": np.max,
+    "np.min": np.min,
+}
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("size", [5_000, LARGE])
+def test_folds_run_no_python(name: str, size: int, defer_everything: None) -> None:
+    if npaccel.config.check != "off":
+        pytest.skip("everything is recorded, to be compared")
+    npaccel.config.threshold = 1 << 18  # as a user has it
+    with npaccel.accelerate():
+        x = npaccel.asarray(np.arange(float(size)))
+        FOLDS[name](x)
+        assert of_any(lambda: FOLDS[name](x)) == []
 
 
 @pytest.mark.parametrize(

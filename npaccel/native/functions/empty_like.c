@@ -1,5 +1,6 @@
-/* empty_like.c: broadcast_to; what `empty` makes, and empty_like(a, dtype=..., shape=...), in memory of ours,
- * without Python in the usual case. NumPy's code around transforms calls that once per axis. */
+/* empty_like.c: broadcast_to; and what `empty` makes, and empty_like(a, dtype=..., shape=...), in
+ * memory of ours, without Python in the usual case. NumPy's code around transforms calls that once
+ * per axis. */
 #include "functions/functions.h"
 
 #include <string.h>

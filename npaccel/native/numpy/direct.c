@@ -351,15 +351,22 @@ static bool is_view(PyObject *const *args, Py_ssize_t n, PyObject *names)
            PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]);
 }
 
+/* The method's own way, if it has one. As npa_direct_call. */
+static int by_own(const direct_method *m, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                  PyObject **result)
+{
+    *result = m->own != NULL ? m->own(NULL, args[0], args + 1, n - 1, names) : NULL;
+    return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
 /* A method whose original may do. As npa_direct_call. */
 static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t n,
                        PyObject *names, PyObject **result)
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
     int status = npa_aside_function(m->small, args, n, names, result);
-    if (status == 0 && m->own != NULL) {
-        *result = m->own(NULL, args[0], args + 1, n - 1, names);
-        status = *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+    if (status == 0 && !m->moves) {
+        status = by_own(m, args, n, names, result);
     }
     if (status != 0) {
         return status;
@@ -377,6 +384,9 @@ static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t
     bool steps = m->work == STEPS &&
                  npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));
     bool numpys = steps || passes(m, args[0]);
+    if (m->moves && !numpys && (status = by_own(m, args, n, names, result)) != 0) {
+        return status;
+    }
     if (numpys || (m->work == FOLDED &&
                    npa_folds_at_once(name_of(m->original), args, n, names, 2, false))) {
         any = NPA_ANY_SIZE;

@@ -257,11 +257,12 @@ int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyOb
 }
 
 static const char *const ufunc_names[] = {
-    [NPA_SUM] = "add",     [NPA_PROD] = "multiply",  [NPA_MAX] = "maximum",    [NPA_MIN] = "minimum",
-    [NPA_MEAN] = "add",    [NPA_ANY] = "logical_or", [NPA_ALL] = "logical_and"};
+    [NPA_SUM] = "add",      [NPA_PROD] = "multiply",  [NPA_MAX] = "maximum",
+    [NPA_MIN] = "minimum",  [NPA_MEAN] = "add",       [NPA_ANY] = "logical_or",
+    [NPA_ALL] = "logical_and"};
 
-/* The sum or the mean of floats in our order, of all of it. NULL, perhaps without error: neither, or
- * it may warn. */
+/* The sum or the mean of floats in our order, of all of it. NULL, perhaps without error: neither,
+ * or it may warn. */
 static PyObject *fold_in_order(npa_small_op op, PyArrayObject *a)
 {
     static PyObject *add;
@@ -308,8 +309,7 @@ PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject 
     PyObject *given[MOST_GIVEN];
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), out_place;
     if (a == NULL || !npa_small_folds_once(f) || npa_in_section() || npa_check_mode ||
-        npa_copies_exist() || all > MOST_GIVEN || npa_waits(a) ||
-        (npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a))) {
+        npa_copies_exist() || all > MOST_GIVEN || npa_waits(a)) {
         return NULL;
     }
     npa_small_op op = npa_small_fold_of(f, &out_place);
@@ -326,7 +326,7 @@ PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject 
         }
         given[k] = args[k];
     }
-    given[0] = npa_exact_view(a);
+    given[0] = npa_touch(a, false) == 0 ? npa_exact_view(a) : NULL;
     PyObject *result = given[0] != NULL ? fold_shown(f, numpys, given, n, names) : NULL;
     Py_XDECREF(given[0]);
     return result;

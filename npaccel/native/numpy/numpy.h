@@ -54,6 +54,7 @@ int npa_assign_all(PyArrayObject *target, PyObject *value);
 
 npa_own npa_fill_array, npa_copy_to;          /* recorded */
 npa_own npa_make_empty, npa_make_zeros; /* in memory of ours */
+npa_own npa_record_cast; /* recorders.c: ndarray.astype, of a type's usual name */
 /* Whether a function that a recorder was found for looks at its array's shape alone */
 bool npa_whole_looks_alone(PyObject *function);
 npa_recorder npa_record_zeros_like, npa_record_ones_like, npa_record_full_like;

@@ -40,6 +40,7 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
 static const struct { const char *name; npa_own *run; bool unseen, records; } own[] = {
     {"empty", npa_make_empty, .records = true}, {"zeros", npa_make_zeros, .records = true},
     {"copyto", npa_copy_to, .records = true}, {"ndarray.fill", npa_fill_array, .records = true},
+    {"ndarray.astype", npa_record_cast, .records = true},
     {"dot", npa_dot, true}, {"ndarray.dot", npa_dot, true}, {"inner", npa_inner, true},
     {"vdot", npa_vdot, true}, {"ufunc.at", scatter}, {"ufunc.reduceat", reduce_stretches},
     {"ndarray.put", npa_put_flat}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},

@@ -1,6 +1,8 @@
 /* recorders.c: operations that Python records, and what it asks of arrays that wait. */
 #include "numpy/numpy.h"
 #include "numpy/module.h"
+#include "small/functions.h"
+#include "small/ways.h"
 
 #include <string.h>
 
@@ -236,22 +238,18 @@ static PyObject *new_copy(PyArrayObject *a, PyArray_Descr *descr)
                   : npa_new_like(a, descr);
 }
 
-PyObject *npa_py_copy(PyObject *self, PyObject *args)
+/* A copy of the array as that dtype, its axes as there. NULL, perhaps without error: another way */
+static PyObject *recorded_copy(PyObject *object, PyArray_Descr *descr)
 {
-    (void)self;
-    PyObject *object, *made = NULL, *result;
-    PyArray_Descr *descr;
+    PyObject *made = NULL, *result;
     npa_value value;
-    if (!PyArg_ParseTuple(args, "OO!", &object, &PyArrayDescr_Type, &descr)) {
-        return NULL;
-    }
     bool usual = npa_classify(object, &value) && value.array != NULL && npa_wants(&value, 1) &&
                  PyArray_NDIM(value.array) > 0 && PyArray_NDIM(value.array) <= NPA_MAX_DIMS &&
                  PyArray_SIZE(value.array) > 0 && npa_type_known(descr->type_num) &&
                  PyArray_ISNBO(descr->byteorder) && npa_here == NULL && npa_errstate() >= 0 &&
                  !npa_asks_underflow();
     if (!usual || (made = new_copy(value.array, descr)) == NULL) {
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        return NULL;
     }
     PyArrayObject *to = (PyArrayObject *)made;
     npa_rule *rule = npa_find_rule(npa_copy_name, &value.type, 1, to);
@@ -261,7 +259,35 @@ PyObject *npa_py_copy(PyObject *self, PyObject *args)
         return made;
     }
     Py_DECREF(made);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return NULL;
+}
+
+PyObject *npa_py_copy(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    PyArray_Descr *descr;
+    if (!PyArg_ParseTuple(args, "OO!", &object, &PyArrayDescr_Type, &descr)) {
+        return NULL;
+    }
+    PyObject *made = recorded_copy(object, descr);
+    return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
+PyObject *npa_record_cast(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names)
+{
+    (void)what;
+    PyArrayObject *a = (PyArrayObject *)self;
+    bool usual = n == 1 && names == NULL && npa_small_type(PyArray_DESCR(a)) &&
+                 !PyArray_ISCOMPLEX(a);
+    int type = usual ? npa_small_type_named(args[0]) : -1;
+    PyArray_Descr *descr = type >= 0 ? PyArray_DescrFromType(type) : NULL;
+    npa_suspended++;
+    PyObject *made = descr != NULL ? recorded_copy(self, descr) : NULL;
+    npa_suspended--;
+    Py_XDECREF(descr);
+    return made;
 }
 
 static PyArrayObject *need_array(PyObject *o)

@@ -174,12 +174,14 @@ static bool in_short_runs(PyArrayObject *a, uint32_t axes)
     return run < SHORT;
 }
 
-/* Logical folds end where the answer is known, and may take less than it takes to hear of them. */
+/* Logical folds of all elements, and of truth values, end where the answer is known, and may take
+ * less than it takes to hear of them. */
 bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes)
 {
     /* What other operations work on in the time: it writes little */
     size_t bytes = (size_t)PyArray_NBYTES(a) / 2;
-    bool logical = strncmp(((PyUFuncObject *)ufunc)->name, "logical_", 8) == 0;
-    return npa_autotune_on && !logical && npa_in_block() && !in_short_runs(a, axes) &&
+    bool brief = strncmp(((PyUFuncObject *)ufunc)->name, "logical_", 8) == 0 &&
+                 (PyArray_ISBOOL(a) || axes == (1u << PyArray_NDIM(a)) - 1);
+    return npa_autotune_on && !brief && npa_in_block() && !in_short_runs(a, axes) &&
            npa_autotune_passes_call(ufunc, bytes, !npa_waits(a));
 }

@@ -12,7 +12,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { MOST_ELEMENTS = 8192, UFUNCS = NPA_FMIN + 1 };
+enum { MOST_ELEMENTS = 8192, MOST_AT_ONCE = 1 << 20, UFUNCS = NPA_FMIN + 1 };
 
 /* The ufuncs that fold, and what a fold begins with; without that, with its first element. */
 static struct {
@@ -441,27 +441,16 @@ static bool is_extreme(npa_small_op op)
     return op == NPA_MAX || op == NPA_MIN || op == NPA_FMAX || op == NPA_FMIN;
 }
 
-/* Whether it is somewhat larger than what is small, but NumPy would be done with all of it before
- * recording is: nothing waits for it, and its elements need no cast. */
-static bool is_brief(PyArrayObject *a)
-{
-    enum { MOST = 1 << 20 };
-    return PyArray_NBYTES(a) <= MOST && in_one_piece(a) && npa_small_class == NULL &&
-           npa_threshold_here() > 0 && !npa_waits(a) &&
-           !(npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a));
-}
-
 /* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same
- * in any order; of floats not more than lie in NumPy's buffer. */
+ * in any order, of all of what is somewhat larger, too; of floats as many as NumPy's buffer has. */
 bool npa_small_folds(PyArrayObject *a, npa_small_op op)
 {
-    int type = PyArray_TYPE(a);
+    PyObject *o = (PyObject *)a;
     npy_intp n = PyArray_SIZE(a);
-    if (n <= MOST_ELEMENTS && !npa_small_is_large((size_t)n * 16)) {
-        return true;
-    }
+    int type = PyArray_TYPE(a);
     bool extreme = is_extreme(op), logical = op == NPA_ANY || op == NPA_ALL;
-    if (type == NPY_BOOL && (extreme || logical)) { /* see decided */
+    if ((n <= MOST_ELEMENTS && !npa_small_is_large((size_t)n * 16)) ||
+        (type == NPY_BOOL && (extreme || logical))) { /* see decided */
         return true;
     }
     bool whole = type == NPY_INTP || type == NPY_UINTP;
@@ -469,7 +458,8 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
                : whole   ? op == NPA_SUM || op == NPA_PROD
                          : wide_sum(type, op) != NULL;
     return exact && (!npa_small_is_large((size_t)PyArray_NBYTES(a)) ||
-                     ((extreme || whole) && is_brief(a)));
+                     ((extreme || whole) && npa_small_class == NULL && in_one_piece(a) &&
+                      !npa_is_hidden(a) && npa_at_once(&o, 1, MOST_AT_ONCE)));
 }
 
 /* Whether a copy in one piece may be folded instead. */
@@ -603,9 +593,8 @@ PyObject *npa_small_scan(npa_small_op op, PyArrayObject *a)
  * NumPy's, as is what is longer than its buffer. What has several axes that cannot be joined it
  * copies together first, where all of it is folded (small_scattered.c).
  *
- * What it casts first (small integers, truth values; integers whose mean is taken) it casts buffer
- * by buffer; sums of these are taken here without a cast, and all else is cast at once, where no
- * order makes a difference.
+ * What it casts first (small integers, truth values; integers whose mean is taken) it casts by
+ * buffers; sums of these need no cast here, and all else is cast at once, in whatever order.
  *
  * If the processor has seen an error, the result is thrown away and NumPy does it all again: it
  * knows whether to warn, and at which line. */

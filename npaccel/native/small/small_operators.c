@@ -80,8 +80,9 @@ static bool fits(PyObject *a, PyObject *b)
 static bool goes_straight(PyObject *a, PyObject *b)
 {
     PyObject *first = b == NULL || PyArray_CheckExact(a) ? a : b, *other = first == a ? b : a;
-    return PyArray_CheckExact(first) && npa_is_large((size_t)PyArray_NBYTES((PyArrayObject *)first)) &&
-           stays(first) && (other == NULL || fits(first, other));
+    return PyArray_CheckExact(first) &&
+           npa_is_large((size_t)PyArray_NBYTES((PyArrayObject *)first)) && stays(first) &&
+           (other == NULL || fits(first, other));
 }
 
 /* Apart, so that what is handed on to NumPy is its caller's last act and leaves no frame of ours:

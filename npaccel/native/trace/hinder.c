@@ -147,5 +147,5 @@ int npa_hinder_init(void)
  * and at the line would be a third. So one call in 256 to 767 is looked at, drawn at random lest a
  * loop of as many calls show the same one each time, and counts for as many as were drawn. What
  * Python does between such a call and the next one belongs to it: that is what a loop over elements
- * spends its time with. Calls on large arrays are some tens of microseconds and more, and are all
- * looked at, as are runs. */
+ * spends its time with. Calls on arrays from 1 MiB on take some tens of microseconds and more, and
+ * are all looked at, as are runs. */
