@@ -26,6 +26,7 @@ __all__ = [
     "c_compiler",
     "current_name",
     "driver_environment",
+    "preloads",
     "process_settings",
     "resting_blas",
     "set_driver_folder",
@@ -535,6 +536,11 @@ def driver_environment(folder: str) -> dict[str, str]:
 def child_environment(defaults: dict[str, str], changes: dict[str, str]) -> dict[str, str]:
     """The environment of a child process: ours with these changes, or defaults."""
     return defaults | dict(os.environ) | changes
+
+
+def preloads(library: str) -> bool:
+    """Whether the process was started with a library of this name before all others."""
+    return library in os.environ.get("LD_PRELOAD", "")
 
 
 def own_breakpoint() -> bool:

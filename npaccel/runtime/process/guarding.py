@@ -7,6 +7,7 @@ import errno
 import sys
 
 from npaccel import _native
+from npaccel.config import preloads
 from npaccel.own import os
 
 __all__ = [
@@ -54,7 +55,7 @@ def why_aside() -> str:
     asked = getattr(sys, "_is_gil_enabled", None)  # from Python 3.13 on
     if asked is not None and not asked():
         return NO_LOCK
-    return SCALENE if "libscalene" in os.environ.get("LD_PRELOAD", "") else ""
+    return SCALENE if preloads("libscalene") else ""
 
 
 def build() -> str:
