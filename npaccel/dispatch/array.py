@@ -34,6 +34,13 @@ __all__ = ["Array"]
 _FLAT: Any = np.ndarray.flat
 _IMAG: Any = np.ndarray.imag
 _REAL: Any = np.ndarray.real
+_ARRAYS_FIRST = np.lib.NumpyVersion(np.__version__) < "2.5.0"
+
+
+def _to_set(value: Any) -> Any:
+    """What `x.real = value` assigns: NumPy before 2.5 makes an array of it first, so that 1j is
+    cast with a warning; x[...] = 1j is an error."""
+    return np.asanyarray(value) if _ARRAYS_FIRST else value
 
 
 def _shown(array: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
@@ -195,8 +202,7 @@ class Array(Methods, metaclass=_native.ArrayType):
     @real.setter
     @unseen
     def real(self, value: Any) -> None:
-        # NumPy makes an array of it first: 1j is cast with a warning; x[...] = 1j is an error.
-        at_user_line(operator.setitem, (self.real, ..., np.asanyarray(value)), {})
+        at_user_line(operator.setitem, (self.real, ..., _to_set(value)), {})
 
     @property
     def imag(self) -> Any:
@@ -206,6 +212,6 @@ class Array(Methods, metaclass=_native.ArrayType):
     @unseen
     def imag(self, value: Any) -> None:
         if self.dtype.kind == "c":
-            at_user_line(operator.setitem, (self.imag, ..., np.asanyarray(value)), {})
+            at_user_line(operator.setitem, (self.imag, ..., _to_set(value)), {})
         else:
             _IMAG.__set__(_native.plain(self), value)
