@@ -22,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["Once", "is_later", "is_loaded", "later", "stand_in", "when_imported"]
+__all__ = ["Once", "is_later", "later", "stand_in", "when_imported"]
 
 Object = TypeVar("Object")
 
@@ -47,11 +47,6 @@ def later(name: str) -> ModuleType:
 def is_later(value: object) -> bool:
     """Whether it stands for a module."""
     return isinstance(value, _Later)
-
-
-def is_loaded(module: ModuleType) -> bool:
-    """Whether what stands for a module could be asked without loading it."""
-    return module.__name__ in sys.modules
 
 
 class Once(Generic[Object]):

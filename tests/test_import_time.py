@@ -104,24 +104,6 @@ npaccel.asarray(np.ones(1 << 17)) * 2.0
     assert too_many(set(python("-c", program).split()), START) == []
 
 
-def test_results_that_nobody_read_load_no_planner() -> None:
-    """What may warn is computed where its warning can't be known without it."""
-    program = f"""
-import os
-os.environ |= {{"NPACCEL_TIERING": "adaptive", "NPACCEL_CHECK": "off"}}
-import numpy as np, npaccel
-a = np.arange(60_000.0)
-with npaccel.accelerate():
-    for i in range(30):
-        v = np.sqrt(a * (1 if i % 3 else -1) + i)
-        if i % 7:
-            float(v[i])
-assert __warningregistry__
-{MODULES}
-"""
-    assert "npaccel.ir.passes.facts" not in python("-W", "default", "-c", program).split()
-
-
 def test_import_is_quick(tmp_path: Path) -> None:
     """100 ms, or on a slow machine no more than NumPy takes."""
     times = []

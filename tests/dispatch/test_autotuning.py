@@ -102,7 +102,10 @@ def test_what_is_made_like_an_array_of_ours_is_tried(
     trials(paces)
     x = npaccel.asarray(arrays()[0])
     made: list[float] = []
-    program = lambda: made.extend(float(like(x)[0, 0]) for _ in range(ROUNDS))  # noqa: E731
+
+    def program() -> None:
+        made.extend(float(like(x)[0, 0]) for _ in range(ROUNDS))
+
     recorded, left = counts(program)
     assert made == [float(like(np.ones(1))[0])] * ROUNDS
     if paces == NUMPY_WINS:

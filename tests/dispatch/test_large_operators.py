@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +11,8 @@ import pytest
 
 import npaccel
 from npaccel import _native
+
+from .differential import run, same
 
 Array = np.ndarray[Any, Any]
 N = 40_000
@@ -51,26 +52,6 @@ def paces(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
     _native.trials(npaccel.config.tiering == "adaptive")
 
 
-def outcome(call: Callable[[Any, Any], Any], x: Array, other: Any) -> tuple[Any, ...]:
-    """Values and dtype, or the error, and warnings."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            result = call(x, other)
-        except Exception as error:
-            return type(error), str(error), len(told)
-        if not isinstance(result, np.ndarray):
-            return type(result), repr(result), len(told)
-        return result.dtype, result.shape, values(result), len(told)
-
-
-def values(result: Array) -> bytes | list[Any]:
-    """What is to be the same; of NaNs the signs may differ."""
-    if result.dtype.kind != "f":
-        return result.tolist() if result.dtype == object else result.tobytes()
-    return np.where(np.isnan(result), 7e77, result).tobytes()
-
-
 @pytest.mark.parametrize("name", OTHERS)
 def test_with_any_other_operand(paces: tuple[int, int], name: str) -> None:
     x, other = np.arange(N) % 7.0, OTHERS[name]()
@@ -78,10 +59,12 @@ def test_with_any_other_operand(paces: tuple[int, int], name: str) -> None:
         call = getattr(operator, text)
         calls = (call,) if text.startswith("i") else (call, lambda a, b, f=call: f(b, a))
         for one in calls:
-            expected, copies = outcome(one, x.copy(), other), [x.copy() for _ in range(3)]
-            with npaccel.accelerate():
-                for copy in copies:
-                    assert outcome(one, copy, other) == expected, (text, name)
+            expected, copies = run(one, (x.copy(), other)), [x.copy() for _ in range(3)]
+            for copy in copies:
+                with npaccel.accelerate():
+                    found = run(one, (copy, other))
+                assert (found.error, found.warnings) == (expected.error, expected.warnings)
+                same(found.value, expected.value, 0, False, f"{text} {name}")
 
 
 def test_rounds_that_are_left_to_numpy(paces: tuple[int, int]) -> None:

@@ -73,12 +73,12 @@ PyObject *npa_rebased_py(PyObject *module, PyObject *args);
 /* 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result);
-/* In a function that NumPy runs as one: a sum or product whose last bits would be ours, were it
- * recorded. */
 /* f(args...), a fold of an array of ours that nothing waits for: at once; `numpys`: NumPy's own.
  * NULL, perhaps without error: others' to do */
 PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject *const *args,
                         Py_ssize_t n, PyObject *names);
+/* In a function that NumPy runs as one: a sum or product whose last bits would be ours, were it
+ * recorded. */
 int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                       PyObject **result);
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,

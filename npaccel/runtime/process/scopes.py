@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from npaccel import _native
-from npaccel.later import is_loaded, later, when_imported
+from npaccel.later import later, when_imported
 from npaccel.runtime.process.warn import WORDS, line_of, text_of
 
 if TYPE_CHECKING:
@@ -116,12 +116,9 @@ def _is_known(
     lasti: int,
     variables: dict[str, Any],
 ) -> bool:
-    registry = variables.get("__warningregistry__")
-    # To load what knows of operations takes longer than to compute this one, as NumPy does.
-    if not isinstance(registry, dict) or not is_loaded(facts):
-        return False
     possible = facts.flag_kinds(rule.name, rule.loop)
-    if possible is None:
+    registry = variables.get("__warningregistry__")
+    if possible is None or not isinstance(registry, dict):
         return False
     line = line_of(code, lasti)
     return all(
