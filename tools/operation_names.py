@@ -10,12 +10,17 @@ passed by.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import itertools
+import operator
 import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+DTYPES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 
 
 def names(ops: Any, rewrite: Any) -> Iterator[tuple[str, set[str]]]:
@@ -42,6 +47,24 @@ def warning(ops: Any) -> dict[str, str]:
     return found
 
 
+def raises(ops: Any, facts: Any) -> dict[str, dict[str, int]]:
+    """Per operation and kind (of a copy, both kinds) what its kernels may warn of."""
+    found: dict[str, dict[str, int]] = {"copy": {}}
+    for op in ops.OPS:
+        if op.name != "copy" and op.body is not None and not op.without:
+            for kind in op.kinds:
+                loops = [(dtype,) * (op.nin + op.nout) for dtype in DTYPES if dtype[0] == kind]
+                found.setdefault(op.name, {})[kind] = _union(facts, op.name, loops)
+    for a, b in itertools.product("biufc", repeat=2):
+        loops = [(x, y) for x in DTYPES if x[0] == a for y in DTYPES if y[0] == b]
+        found["copy"][a + b] = _union(facts, "copy", loops)
+    return found
+
+
+def _union(facts: Any, name: str, loops: list[tuple[str, ...]]) -> int:
+    return functools.reduce(operator.or_, (sum(facts.flag_kinds(name, loop)) for loop in loops))
+
+
 def ordered(ops: Any, facts: Any) -> dict[str, str]:
     """Per operation the kinds for which a reduction's last bits depend on its order."""
     found: dict[str, str] = {}
@@ -63,7 +86,7 @@ def main(package: str, *outputs: str) -> None:
     )
     module = ['"""Made by operation_names.py; names.pyi says what is here."""']
     module += [f"{k} = frozenset({sorted(v)})" for k, v in names(ops, rewrite)]
-    module += [f"WARNING = {warning(ops)}"]
+    module += [f"RAISES = {raises(ops, facts)}", f"WARNING = {warning(ops)}"]
     header = ["/* Made by operation_names.py. */"]
     header += ["static const struct { const char *name, *kinds; } ordered_folds[] = {"]
     header += [f'    {{"{name}", "{kinds}"}},' for name, kinds in ordered(ops, facts).items()]

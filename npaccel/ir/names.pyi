@@ -8,6 +8,7 @@ from typing import Final
 
 __all__ = [
     "FOLDING",
+    "RAISES",
     "SAME_BITS",
     "SAME_BITS_IF_REAL",
     "SCIPYS",
@@ -17,6 +18,9 @@ __all__ = [
 
 # Whose reductions may be regrouped. The others (subtract, power ...) run in NumPy.
 FOLDING: Final[frozenset[str]]
+# Per operation with a scalar form, and kind of its first operand (of a copy: of source and
+# target), the bits of FlagKind that an element may raise.
+RAISES: Final[dict[str, dict[str, int]]]
 # Whose results are NumPy's to the last bit (of NaNs: but for the payload), whatever the types
 # (but see exact.py on complex products where the processor has no fused multiply-add).
 SAME_BITS: Final[frozenset[str]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Mapping
 
@@ -215,11 +214,9 @@ def _measured(
     return op, size, kinds
 
 
-@functools.lru_cache(maxsize=1024)
-def flag_kinds(name: str, loop: tuple[str, ...]) -> frozenset[FlagKind] | None:
-    """What the operation may warn of; None: that is not known."""
-    op, _, kinds = _measure(name, loop)
-    return kinds if op is not None and op.body is not None else None
+def flag_kinds(name: str, loop: tuple[str, ...]) -> frozenset[FlagKind]:
+    """What an operation with a scalar form may warn of, whatever its operands are."""
+    return _measure(name, loop)[2]
 
 
 def _casts(request: Request) -> list[tuple[str, str]]:

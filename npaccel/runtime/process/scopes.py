@@ -15,16 +15,12 @@ import threading
 import types
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npaccel import _native
-from npaccel.later import later, when_imported
+from npaccel.ir.names import RAISES
+from npaccel.later import when_imported
 from npaccel.runtime.process.warn import WORDS, line_of, text_of
-
-if TYPE_CHECKING:
-    from npaccel.ir.passes import facts
-else:
-    facts = later("npaccel.ir.passes.facts")
 
 __all__ = ["Scope", "shown", "watch_scopes"]
 
@@ -116,7 +112,8 @@ def _is_known(
     lasti: int,
     variables: dict[str, Any],
 ) -> bool:
-    possible = facts.flag_kinds(rule.name, rule.loop)
+    kinds = "".join(dtype[0] for dtype in rule.loop) if rule.name == "copy" else rule.loop[0][0]
+    possible = RAISES.get(rule.name, {}).get(kinds)
     registry = variables.get("__warningregistry__")
     if possible is None or not isinstance(registry, dict):
         return False
@@ -124,7 +121,7 @@ def _is_known(
     return all(
         scope.has_shown(registry, (text_of(words, rule), RuntimeWarning, line))
         for kind, words in WORDS
-        if kind & bits and kind in possible
+        if kind & bits & possible
     )
 
 
