@@ -192,3 +192,22 @@ def test_pending_arrays() -> None:
     with npaccel.accelerate():
         found = np.interp(x * 0.5, xp * 2, xp**2) + np.searchsorted(xp * 2, x * 3)
     np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("modern", [False, True])
+def test_draws_with_weights_are_searched_for_by_all_threads(modern: bool) -> None:
+    weights = np.random.default_rng(8).random(600)
+    weights /= weights.sum()
+
+    def draw() -> Array:
+        made: Any = np.random.default_rng(9) if modern else np.random.RandomState(9)
+        found: Array = made.choice(600, 100_000, p=weights)
+        return found
+
+    expected = draw()
+    npaccel.config.threshold = 1 << 18
+    with npaccel.accelerate():
+        # What it draws lies behind its address, in memory that nobody has looked at before either,
+        # and another thread may be the first to look.
+        found = [draw() for _ in range(40)][-1]
+    assert np.array_equal(found, expected)

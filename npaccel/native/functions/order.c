@@ -203,8 +203,8 @@ PyObject *npa_argsort(void *what, PyObject *self, PyObject *const *args, Py_ssiz
         return npa_argsort_parts(what, self, args, n, names);
     }
     const maker *make = maker_of(a);
-    if (make == NULL || PyArray_SIZE(a) < NPA_LEAST_SORTED || npa_waits(a) ||
-        npa_read_sort(1, args, n, names) != 1) {
+    if (make == NULL || PyArray_SIZE(a) < NPA_LEAST_SORTED ||
+        npa_read_sort(1, args, n, names) != 1 || !npa_lies_open(a, false)) {
         return NULL;
     }
     keyed of = {.data = PyArray_BYTES(a), .step = PyArray_STRIDE(a, 0), .n = PyArray_SIZE(a)};
@@ -230,7 +230,7 @@ PyObject *npa_lexsort(void *what, PyObject *self, PyObject *const *args, Py_ssiz
         PyObject *one = rows ? keys : PySequence_Fast_GET_ITEM(keys, k);
         PyArrayObject *a = (PyArrayObject *)one;
         int ndim = PyArray_Check(one) ? PyArray_NDIM(a) : 0;
-        makers[k] = ndim == 1 + rows && !npa_waits(a) ? maker_of(a) : NULL;
+        makers[k] = ndim == 1 + rows && npa_lies_open(a, false) ? maker_of(a) : NULL;
         if (makers[k] == NULL || PyArray_DIM(a, ndim - 1) < NPA_LEAST_SORTED) {
             return NULL;
         }

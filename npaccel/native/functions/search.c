@@ -17,7 +17,7 @@ static PyArrayObject *line_of(PyObject *o, int type)
     PyArrayObject *a = (PyArrayObject *)o;
     bool good = (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) &&
                 PyArray_TYPE(a) == type && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) &&
-                PyArray_ISNOTSWAPPED(a) && PyArray_NDIM(a) > 0 && !npa_waits(a);
+                PyArray_ISNOTSWAPPED(a) && PyArray_NDIM(a) > 0 && npa_lies_open(a, false);
     return good ? a : NULL;
 }
 
@@ -490,7 +490,7 @@ PyArrayObject *npa_line_as(PyObject *o, int type)
     PyArrayObject *a = (PyArrayObject *)o;
     if (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) {
         if (PyArray_NDIM(a) == 0 || !npa_type_known(PyArray_TYPE(a)) ||
-            !PyArray_CanCastSafely(PyArray_TYPE(a), type) || npa_waits(a)) {
+            !PyArray_CanCastSafely(PyArray_TYPE(a), type) || !npa_lies_open(a, false)) {
             return NULL;
         }
     } else if (!are_numbers(o)) {

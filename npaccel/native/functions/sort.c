@@ -346,8 +346,8 @@ PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t
     }
     if (PyArray_NDIM(a) != 1 || PyArray_SIZE(a) < NPA_LEAST_SORTED ||
         !(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || !PyArray_ISCARRAY(a) ||
-        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) ||
-        npa_read_sort(1, args, n, names) < 0) {
+        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_read_sort(1, args, n, names) < 0 ||
+        !npa_lies_open(a, true)) {
         return NULL;
     }
     if (bytes == 1 && (whole || type == NPY_BOOL)) {

@@ -349,6 +349,12 @@ static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t 
                                   PyObject *names, npa_exactness exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    if (names == NULL && n > 0 && !PyArray_Check(args[0])) {
+        PyObject *result = npa_small_numbers((PyUFuncObject *)self, args, n, exact);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
     if (((PyUFuncObject *)self)->core_enabled) {
         PyObject *result = npa_rows((PyUFuncObject *)self, args, n, names);
         if (result != NULL || PyErr_Occurred()) {

@@ -17,6 +17,11 @@ bool npa_waits(PyArrayObject *a)
            npa_section_block_wants(&value, 1);
 }
 
+bool npa_lies_open(PyArrayObject *a, bool write)
+{
+    return !npa_waits(a) && npa_touch(a, write) == 0;
+}
+
 static bool is_array(PyObject *o) { return PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type); }
 
 /* Whether every array among these, and in lists and tuples among them, waits for nothing, and all

@@ -102,6 +102,10 @@ PyObject *npa_adopted_each(PyObject *result); /* and each of a tuple's */
 /* ------------------------------------------------------------------------------------ at_once.c */
 
 bool npa_waits(PyArrayObject *a);
+/* Whether other threads may read it (write: and write it) where it lies: it waits for nothing, and
+ * what was hidden is shown now. A touch of theirs is not served while this one waits for them.
+ * False, perhaps with an exception: NumPy's to do */
+bool npa_lies_open(PyArrayObject *a, bool write);
 /* Whether NumPy may have a call on these, of at most so many bytes, at once. */
 bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most);
 /* Whether fold(array, axis, ...), where `out` is at that place, takes less than recording it.

@@ -226,6 +226,8 @@ void npa_clear_errors(void)
     }
 }
 
+int npa_flags_raised(void) { return flags_raised(false); }
+
 bool npa_seen_errors(void)
 {
     int flags = flags_raised(false), state;

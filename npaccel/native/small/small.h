@@ -20,6 +20,10 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
 /* The same, of arrays of ours too, which nothing waits for; makes: the result is one */
 PyObject *npa_small_call_ours(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                               npa_exactness how, bool makes);
+/* small_numbers.c: u(*args) where the first one is a number. NULL, perhaps without error: it is
+ * another call. */
+PyObject *npa_small_numbers(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                            npa_exactness how);
 /* The operator that NumPy's slot calls this for, after it was tried */
 extern PyUFuncObject *npa_small_refused;
 /* Perhaps one that ndarray's slots stand for */

@@ -199,7 +199,8 @@ PyObject *npa_small_pick(PyObject *o, PyObject *key)
         bool small = is_simple(a) && is_small(a) && is_small(by);
         return small && npa_pick(a, key, &result) == 1 ? result : NULL;
     }
-    if (!has_rows(a) || !PyTypeNum_ISINTEGER(PyArray_TYPE(by)) || npa_waits(a) || npa_waits(by)) {
+    if (!has_rows(a) || !PyTypeNum_ISINTEGER(PyArray_TYPE(by)) || !npa_lies_open(a, false) ||
+        !npa_lies_open(by, false)) {
         return NULL;
     }
     bool few = PyArray_SIZE(by) <= FEW && PyArray_TYPE(by) == NPY_INTP && PyArray_ISALIGNED(by) &&

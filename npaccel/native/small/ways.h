@@ -49,6 +49,7 @@ bool npa_small_type(PyArray_Descr *descr); /* whether it is of a number, and as 
 /* A scalar's value in that type, if it fits */
 bool npa_take_scalar(PyObject *o, int type, void *to);
 void npa_clear_errors(void); /* the processor's flags */
+int npa_flags_raised(void);  /* those that NumPy tells of */
 /* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are
  * cleared. */
 bool npa_seen_errors(void);

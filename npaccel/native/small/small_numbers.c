@@ -1,0 +1,124 @@
+/* small_numbers.c: ufuncs of numbers alone, `np.sin(1.5)`: NumPy makes arrays without axes of them,
+ * and a number of the result, which takes many times what its loop does. */
+#include "small/small.h"
+#include "small/ways.h"
+
+#include <numpy/arrayscalars.h>
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Which number it is; -1: NumPy's to look at. */
+static inline int kind_of(PyObject *o)
+{
+    PyTypeObject *t = Py_TYPE(o);
+    return t == &PyFloat_Type           ? NPA_WEAK_FLOAT
+           : t == &PyDoubleArrType_Type ? NPY_DOUBLE
+           : t == &PyLong_Type          ? NPA_WEAK_INT
+           : t == &PyLongArrType_Type   ? NPY_LONG
+           : t == &PyFloatArrType_Type  ? NPY_FLOAT
+                                        : -1;
+}
+
+/* The type that NumPy's rule gives numbers of these two, if it is among those here; else -1.
+ * Python's own ones are weak. */
+static inline int common_type(int a, int b)
+{
+    bool weak = b >= NPA_WEAK_INT;
+    if (a == b || (a == NPA_WEAK_FLOAT && b == NPA_WEAK_INT)) {
+        return a;
+    }
+    if (a >= NPA_WEAK_INT && !weak) {
+        return common_type(b, a);
+    }
+    bool whole = a == NPY_LONG || a == NPA_WEAK_INT;
+    if (whole && (b == NPA_WEAK_FLOAT || b == NPY_DOUBLE)) {
+        return NPY_DOUBLE;
+    }
+    return weak && a != NPA_WEAK_INT         ? a
+           : a == NPY_DOUBLE && b == NPY_LONG ? NPY_DOUBLE
+                                              : -1;
+}
+
+/* The loop for numbers of these kinds, as NumPy finds it; NULL: not here. */
+static const npa_way *way_of(PyUFuncObject *u, const int *kinds, npa_exactness how)
+{
+    int type = kinds[0];
+    for (int k = 1; k < u->nin && type >= 0; k++) {
+        type = common_type(type, kinds[k]);
+    }
+    if (type < 0) {
+        return NULL;
+    }
+    type = type == NPA_WEAK_FLOAT ? NPY_DOUBLE : type == NPA_WEAK_INT ? NPY_LONG : type;
+    const npa_way *w = npa_find_way(u, type, how);
+    w = w->loop == NULL && type == NPY_LONG ? npa_find_way(u, NPY_DOUBLE, how) : w;
+    return w->loop != NULL ? w : NULL;
+}
+
+/* The number in the loop's type. False: NumPy's to convert, or to complain about. */
+static inline bool put(PyObject *o, int kind, int type, void *to)
+{
+    int overflow = 0;
+    long i = kind == NPA_WEAK_INT ? PyLong_AsLongAndOverflow(o, &overflow)
+             : kind == NPY_LONG   ? PyArrayScalar_VAL(o, Long) : 0;
+    bool whole = kind == NPA_WEAK_INT || kind == NPY_LONG;
+    double d = kind == NPY_FLOAT ? PyArrayScalar_VAL(o, Float)
+               : whole           ? (double)i
+                                 : PyFloat_AS_DOUBLE(o); /* np.float64 is a float */
+    float f = (float)d;
+    const void *from = type == NPY_LONG ? (void *)&i : type == NPY_FLOAT ? (void *)&f : (void *)&d;
+    memcpy(to, from, type == NPY_FLOAT ? sizeof f : sizeof d);
+    bool fits = type != NPY_FLOAT || kind == NPY_FLOAT || d == 0 || !isfinite(d) ||
+                (fabs(d) <= FLT_MAX && fabs(d) >= FLT_MIN);
+    return overflow == 0 && fits;
+}
+
+static PyObject *number_of(const char *at, PyArray_Descr *descr)
+{
+    switch (descr->type_num) {
+    case NPY_BOOL: return Py_NewRef(*at ? PyArrayScalar_True : PyArrayScalar_False);
+    case NPY_DOUBLE: {
+        PyObject *made = (PyObject *)PyObject_New(PyDoubleScalarObject, &PyDoubleArrType_Type);
+        if (made != NULL) {
+            memcpy(&PyArrayScalar_VAL(made, Double), at, sizeof(double));
+        }
+        return made;
+    }
+    default: return PyArray_Scalar((void *)at, descr, NULL);
+    }
+}
+
+PyObject *npa_small_numbers(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                            npa_exactness how)
+{
+    int kinds[NPA_SMALL_IN];
+    for (int k = 0; k < u->nin; k++) {
+        if (n != u->nin || n > NPA_SMALL_IN || (kinds[k] = kind_of(args[k])) < 0) {
+            return NULL;
+        }
+    }
+    const npa_way *found = u->nout == 1 && !u->core_enabled && npa_here == NULL
+                               ? way_of(u, kinds, how) : NULL;
+    if (found == NULL) {
+        return NULL;
+    }
+    const npa_way w = *found; /* another thread may have its place for another way */
+    char room[NPA_SMALL_IN + 1][16] __attribute__((aligned(16))), *at[NPA_SMALL_IN + 1];
+    npy_intp one = 1, steps[NPA_SMALL_IN + 1] = {0}; /* as NumPy's, since bits may hang on them */
+    for (int k = 0; k < u->nin; k++) {
+        bool same = kinds[k] == w.type || (kinds[k] == NPA_WEAK_FLOAT && w.type == NPY_DOUBLE);
+        at[k] = room[k];
+        if (!put(args[k], kinds[k], w.type, room[k]) || !(same || w.exact)) {
+            return NULL;
+        }
+    }
+    at[u->nin] = room[u->nin], steps[u->nin] = w.out_size;
+    npa_clear_errors();
+    (w.numpys != NULL ? w.numpys : w.loop)(at, &one, steps,
+                                           w.numpys != NULL ? w.numpys_data : w.data);
+    int flags = npa_flags_raised();
+    return PyErr_Occurred() || npa_tell_errors(u, flags) < 0 ? NULL
+                                                             : number_of(room[u->nin], w.out);
+}
