@@ -67,6 +67,9 @@ PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n
 PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* clip(a, low, high), either of which may be None */
 PyObject *npa_small_clip(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* small_numbers.c */
+PyObject *npa_small_round(const function *f, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names);
 /* a[1:] - a[:-1] along an axis, the last one if none is given */
 PyObject *npa_small_diff(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* outer(a, b) of vectors */

@@ -278,6 +278,8 @@ static const function functions[] = {
     EXACT("where", 0, npa_small_where),
     EXACT("clip", 0, npa_small_clip),
     EXACT("ndarray.clip", 0, npa_small_clip),
+    OTHER("round", 0, npa_small_round),
+    OTHER("around", 0, npa_small_round),
     OTHER("cumsum", NPA_SUM, run_scan),
     OTHER("ndarray.cumsum", NPA_SUM, run_scan),
     OTHER("cumprod", NPA_PROD, run_scan),
@@ -364,15 +366,41 @@ npa_small_op npa_small_fold_of(const npa_small_function *f, Py_ssize_t *out_plac
     return (npa_small_op)f->what;
 }
 
+/* Of a list of numbers, which NumPy makes an array of first. */
+static PyObject *call_on_list(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names)
+{
+    enum { MOST = 8 };
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    bool reads = f->run == run_fold || f->run == run_nan_fold || f->run == run_place ||
+                 f->run == run_scan || f->run == npa_small_norm || f->run == npa_small_median ||
+                 f->run == npa_small_quantile;
+    PyObject *given[MOST], *result;
+    if (!reads || all > MOST || Py_SIZE(args[0]) == 0 ||
+        PyArray_Check(PyList_GET_ITEM(args[0], 0)) ||
+        (given[0] = npa_small_listed(f, args, 1, NULL)) == NULL) {
+        return NULL;
+    }
+    memcpy(given + 1, args + 1, sizeof *args * (size_t)(all - 1));
+    result = npa_small_function_call(f, given, n, names);
+    Py_DECREF(given[0]);
+    return result;
+}
+
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names)
 {
-    bool several = f->run == npa_small_join || f->run == npa_small_made ||
+    bool number = f->run == npa_small_clip || f->run == npa_small_round;
+    bool several = (number && n > 0 && !PyArray_Check(args[0])) ||
+                   f->run == npa_small_join || f->run == npa_small_made ||
                    f->run == npa_small_range || f->run == run_accumulate ||
                    ((f->run == npa_small_array || f->run == npa_small_listed) && n > 0 &&
                     !PyArray_Check(args[0])); /* no array is first */
-    if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0]))) {
+    if (n < 1 || npa_here != NULL) {
         return NULL;
+    }
+    if (!(several || npa_is_plain(args[0]))) {
+        return PyList_CheckExact(args[0]) ? call_on_list(f, args, n, names) : NULL;
     }
     size_t bytes = several ? 0 : (size_t)PyArray_NBYTES((PyArrayObject *)args[0]);
     bool folds = f->run == run_fold || f->run == run_nan_fold;

@@ -1,5 +1,6 @@
 /* small_numbers.c: ufuncs of numbers alone, `np.sin(1.5)`: NumPy makes arrays without axes of them,
  * and a number of the result, which takes many times what its loop does. */
+#include "small/functions.h"
 #include "small/small.h"
 #include "small/ways.h"
 
@@ -90,6 +91,42 @@ static PyObject *number_of(const char *at, PyArray_Descr *descr)
     }
 }
 
+static PyObject *double_of(double value)
+{
+    return number_of((const char *)&value, npa_small_dtype(NPY_DOUBLE));
+}
+
+PyObject *npa_small_strong(PyObject *o)
+{
+    int overflow = 0;
+    long whole = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : 0;
+    return PyFloat_CheckExact(o)               ? double_of(PyFloat_AS_DOUBLE(o))
+           : !PyLong_CheckExact(o)             ? Py_NewRef(o)
+           : overflow != 0                     ? NULL
+                                               : number_of((const char *)&whole,
+                                                           npa_small_dtype(NPY_LONG));
+}
+
+/* round(number, decimals), around: three operations, as NumPy's method has them. */
+PyObject *npa_small_round(const function *f, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names)
+{
+    static const double tens[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
+    (void)f;
+    int kind = kind_of(args[0]);
+    long decimals = n == 2 && PyLong_CheckExact(args[1]) ? PyLong_AsLong(args[1]) : n == 1 ? 0 : -1;
+    if (names != NULL || !(kind == NPY_DOUBLE || kind == NPA_WEAK_FLOAT) || decimals < 0 ||
+        decimals >= (long)(sizeof tens / sizeof *tens)) {
+        PyErr_Clear();
+        return NULL;
+    }
+    /* Neither before nor behind the calls that ask for the processor's flags. */
+    volatile double value = PyFloat_AS_DOUBLE(args[0]), by = tens[decimals];
+    npa_clear_errors();
+    value = decimals == 0 ? rint(value) : rint(value * by) / by;
+    return npa_flags_raised() ? NULL : double_of(value);
+}
+
 PyObject *npa_small_numbers(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                             npa_exactness how)
 {
@@ -108,9 +145,8 @@ PyObject *npa_small_numbers(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     char room[NPA_SMALL_IN + 1][16] __attribute__((aligned(16))), *at[NPA_SMALL_IN + 1];
     npy_intp one = 1, steps[NPA_SMALL_IN + 1] = {0}; /* as NumPy's, since bits may hang on them */
     for (int k = 0; k < u->nin; k++) {
-        bool same = kinds[k] == w.type || (kinds[k] == NPA_WEAK_FLOAT && w.type == NPY_DOUBLE);
         at[k] = room[k];
-        if (!put(args[k], kinds[k], w.type, room[k]) || !(same || w.exact)) {
+        if (!put(args[k], kinds[k], w.type, room[k])) {
             return NULL;
         }
     }

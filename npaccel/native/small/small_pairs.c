@@ -95,10 +95,18 @@ PyObject *npa_small_clip(const function *f, PyObject *const *args, Py_ssize_t n,
         return NULL;
     }
     int which = args[1] == Py_None ? UPPER : args[2] == Py_None ? LOWER : CLIP;
-    PyObject *given[3] = {args[0], which == UPPER ? args[2] : args[1], args[2]};
-    return ufuncs[which] != NULL
-               ? npa_small_call(ufuncs[which], given, which == CLIP ? 3 : 2, exact[which])
-               : NULL;
+    PyObject *given[3] = {args[0], which == UPPER ? args[2] : args[1], args[2]}, *result;
+    int count = which == CLIP ? 3 : 2;
+    if (ufuncs[which] == NULL) {
+        return NULL;
+    }
+    if (PyArray_Check(args[0])) {
+        return npa_small_call(ufuncs[which], given, count, exact[which]);
+    }
+    given[0] = npa_small_strong(args[0]);
+    result = given[0] != NULL ? npa_small_numbers(ufuncs[which], given, count, exact[which]) : NULL;
+    Py_XDECREF(given[0]);
+    return result;
 }
 
 /* a[1:] - a[:-1] along an axis, the last one if none is given */

@@ -96,3 +96,27 @@ def test_a_row_may_be_shared_and_a_list_changes_afterwards() -> None:
         return [first, np.array(rows), first + np.array([1, 2.5])]
 
     all_same([("rows", change, lambda: ([1.0, 2.0],))])
+
+
+READING: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
+    *((f, {}) for f in (np.max, np.min, np.sum, np.prod, np.any, np.all, np.mean, np.var, np.std)),
+    *((f, {"axis": 0}) for f in (np.max, np.sum, np.mean, np.argmax, np.cumsum, np.median)),
+    *((f, {"axis": 1}) for f in (np.amin, np.std, np.nanmax)),
+    *((f, {}) for f in (np.nanmax, np.nanmin, np.argmax, np.argmin, np.cumsum, np.cumprod)),
+    *((f, {}) for f in (np.median, np.linalg.norm)),
+    *((np.percentile, {"q": 25}), (np.quantile, {"q": 0.5}), (np.max, {"keepdims": True})),
+    *((np.sum, {"dtype": "f4"}), (np.sum, {"initial": 3.0}), (np.std, {"ddof": 1})),
+    (np.linalg.norm, {"ord": 1}),
+)
+
+
+@pytest.mark.parametrize("case", READING, ids=lambda c: f"{c[0].__name__} {c[1]}")
+def test_what_reads_a_list(case: tuple[Callable[..., Any], dict[str, Any]]) -> None:
+    function, more = case
+
+    def cases() -> Iterator[Case]:
+        for made in LISTS:
+            yield (function, more, made), lambda x: function(x, **more), lambda m=made: (m,)
+            yield "own", lambda x: function(Listed(x), **more), lambda m=made: (list(m),)
+
+    all_same(cases())

@@ -67,6 +67,25 @@ def test_several_results(u: np.ufunc) -> None:
     all_same((repr(v), u, lambda v=v: v) for v in operands(u.nin))
 
 
+def test_clip_and_round() -> None:
+    def cases() -> Iterator[Case]:
+        bounds = (None, 0, -1.5, np.float32(0.5), np.int64(2), 2**70, float("nan"), "x")
+        for x in NUMBERS:
+            for low, high in itertools.product(bounds, bounds):
+                yield f"clip {x!r} {low!r} {high!r}", np.clip, lambda v=(x, low, high): v
+            for decimals in (0, 1, 2, 8, 9, -1, 400, True, 1.0, None):
+                for function in (np.round, np.around):
+                    yield f"round {x!r} {decimals}", function, lambda v=(x, decimals): v
+        yield "clip", lambda x: np.clip(x, a_min=0, a_max=1), lambda: (1.5,)
+        yield "round", lambda x: np.round(x, decimals=1), lambda: (1.25,)
+
+    all_same(cases())
+    draws = np.random.default_rng(2).lognormal(0, 9, 3000)
+    expected = [np.round(x, n) for x in draws for n in (0, 3)]
+    with npaccel.accelerate():
+        assert [np.round(x, n) for x in draws for n in (0, 3)] == expected
+
+
 @pytest.mark.parametrize("kind", ["ignore", "raise", "call", "warn"])
 def test_errstate(kind: Any) -> None:
     heard: list[tuple[str, int]] = []
@@ -101,7 +120,8 @@ def test_bits_of_many() -> None:
         if u.nin > 2 or "d" * u.nin + "->" not in " ".join(u.types):
             continue
         rows = [(x, float(y))[: u.nin] for x, y in itertools.pairwise(values)]
-        rows += [(float(x), 2.0)[: u.nin] for x in values[:100]]
+        rows += [(float(x), y)[: u.nin] for x in values for y in (2.0, 2, -1)]
+        rows += [(k, float(k % 5))[: u.nin] for k in range(1, 9999, 7)]
         with np.errstate(all="ignore"):
             expected = [u(*row) for row in rows]
             with npaccel.accelerate():
