@@ -307,6 +307,8 @@ static const function functions[] = {
     OTHER("array", ALIKE, npa_small_array),
     OTHER("copy", ALIKE, npa_small_copy),
     OTHER("asarray", 0, npa_small_listed),
+    OTHER("ndarray.tolist", 0, npa_small_tolist),
+    OTHER("ndarray.item", 0, npa_small_item),
     OTHER("empty_like", 0, npa_small_uninitialized),
     EXACT("ndarray.astype", 0, npa_small_cast),
     EXACT("ndarray.reshape", 0, npa_small_reshape),

@@ -110,11 +110,31 @@ static void fill(PyArrayObject *made, PyObject *list, const found *s)
     }
 }
 
+/* An array without axes. */
+static PyObject *of_number(PyObject *o)
+{
+    long i = 0;
+    double d = 0;
+    int type = take_number(o, &i, &d);
+    PyObject *made = type >= 0 ? PyArray_SimpleNew(0, NULL, type) : NULL;
+    if (made != NULL && type == NPY_DOUBLE) {
+        *(double *)PyArray_DATA((PyArrayObject *)made) = d;
+    } else if (made != NULL && type == NPY_LONG) {
+        *(npy_long *)PyArray_DATA((PyArrayObject *)made) = i;
+    } else if (made != NULL) {
+        *(npy_bool *)PyArray_DATA((PyArrayObject *)made) = (npy_bool)i;
+    }
+    return made;
+}
+
 PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
     found s = {.type = -1};
-    if (!is_listed(args[0]) || Py_SIZE(args[0]) == 0) {
+    if (!is_listed(args[0])) {
+        return n == 1 && names == NULL ? of_number(args[0]) : NULL;
+    }
+    if (Py_SIZE(args[0]) == 0) {
         return NULL;
     }
     if (PyArray_Check(PySequence_Fast_ITEMS(args[0])[0])) {
@@ -139,4 +159,59 @@ PyObject *npa_small_array(const function *f, PyObject *const *args, Py_ssize_t n
     bool named = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
                  PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
     return named ? npa_small_cast(f, args, 2, NULL) : npa_small_copy(f, args, n, names);
+}
+
+/* The element as a number of Python's; NULL: NumPy's to make. */
+static inline PyObject *pythons(const char *at, int type)
+{
+    switch (type) {
+    case NPY_DOUBLE: return PyFloat_FromDouble(*(const double *)at);
+    case NPY_FLOAT: return PyFloat_FromDouble((double)*(const float *)at);
+    case NPY_LONG: return PyLong_FromLong(*(const npy_long *)at);
+    case NPY_INT: return PyLong_FromLong(*(const npy_int *)at);
+    case NPY_BOOL: return PyBool_FromLong(*(const npy_bool *)at);
+    default: return NULL;
+    }
+}
+
+static PyObject *list_of(PyArrayObject *a, const char *at, int axis)
+{
+    npy_intp n = PyArray_DIM(a, axis), by = PyArray_STRIDE(a, axis);
+    PyObject *made = PyList_New(n);
+    for (npy_intp k = 0; made != NULL && k < n; k++) {
+        const char *from = at + k * by;
+        PyObject *item = axis + 1 < PyArray_NDIM(a) ? list_of(a, from, axis + 1)
+                                                    : pythons(from, PyArray_TYPE(a));
+        if (item == NULL) {
+            Py_CLEAR(made);
+        } else {
+            PyList_SET_ITEM(made, k, item);
+        }
+    }
+    return made;
+}
+
+/* a.tolist() */
+PyObject *npa_small_tolist(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    return n == 1 && names == NULL && npa_small_usual(args[0])
+               ? list_of((PyArrayObject *)args[0], PyArray_BYTES((PyArrayObject *)args[0]), 0)
+               : NULL;
+}
+
+/* a.item(k) of a line */
+PyObject *npa_small_item(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (n != 2 || names != NULL || !npa_small_usual(args[0]) || PyArray_NDIM(a) != 1 ||
+        !PyLong_CheckExact(args[1])) {
+        return NULL;
+    }
+    int overflow;
+    long k = PyLong_AsLongAndOverflow(args[1], &overflow), count = (long)PyArray_DIM(a, 0);
+    k += k < 0 ? count : 0;
+    return overflow == 0 && k >= 0 && k < count
+               ? pythons(PyArray_BYTES(a) + k * PyArray_STRIDE(a, 0), PyArray_TYPE(a)) : NULL;
 }

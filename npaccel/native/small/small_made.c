@@ -3,6 +3,7 @@
 #include "small/functions.h"
 #include "small/ways.h"
 
+#include <math.h>
 #include <string.h>
 
 PyObject *npa_small_zeros(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -319,14 +320,46 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
     Py_RETURN_NONE;
 }
 
-/* arange of whole numbers */
+enum { MOST_OF_RANGE = 1 << 30 };
+
+/* arange of which some are doubles: as many as NumPy counts, the second one the sum that it has, the
+ * others as far apart as the first two are. */
+static PyObject *range_of_doubles(PyObject *const *args, Py_ssize_t n)
+{
+    double of[3] = {0, 0, 1};
+    for (Py_ssize_t k = 0; k < n; k++) {
+        double *to = &of[n == 1 ? 1 : k];
+        if (!npa_take_scalar(args[k], NPY_DOUBLE, to) || !(fabs(*to) <= MOST_OF_RANGE)) {
+            return NULL;
+        }
+    }
+    double points = ceil((of[1] - of[0]) / of[2]), second = of[0] + of[2];
+    if (!(points >= 1) || !(points <= MOST_OF_RANGE) ||
+        npa_small_is_large((size_t)points * sizeof(double))) {
+        return NULL;
+    }
+    npy_intp shape = (npy_intp)points;
+    PyArrayObject *made = npa_small_new(npa_small_dtype(NPY_DOUBLE), 1, &shape);
+    double *to = made != NULL ? PyArray_DATA(made) : NULL, by = second - of[0];
+    for (npy_intp k = 0; made != NULL && k < shape; k++) {
+        to[k] = k == 1 ? second : of[0] + (double)k * by;
+    }
+    return (PyObject *)made;
+}
+
+/* arange of whole numbers, or of doubles */
 PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    enum { MOST = 1 << 30 };
+    enum { MOST = MOST_OF_RANGE };
     int64_t of[3] = {0, 0, 1};
     if (names != NULL || n > 3 || sizeof(long) != sizeof(npy_intp)) {
         return NULL;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        if (PyFloat_Check(args[k])) {
+            return range_of_doubles(args, n);
+        }
     }
     for (Py_ssize_t k = 0; k < n; k++) {
         int overflow = 1;

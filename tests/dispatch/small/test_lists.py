@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+
+import npaccel
 
 from .comparison import Case, all_same
 
@@ -120,3 +123,65 @@ def test_what_reads_a_list(case: tuple[Callable[..., Any], dict[str, Any]]) -> N
             yield "own", lambda x: function(Listed(x), **more), lambda m=made: (list(m),)
 
     all_same(cases())
+
+
+def test_lists_of_arrays_and_their_items() -> None:
+    arrays = [
+        np.resize(np.array([0, 1, 100, 3.5], "f8"), shape).astype(dtype)
+        for dtype in (*"?bBhHiIlLqQefdgFDO", "S3", ">f8")
+        for shape in ((), (3,), (0,), (2, 3), (2, 0), (1, 2, 2))
+    ]
+    arrays += [A[::-1], A[::2], np.ones((3, 2)).T, np.ma.masked_array(A, A > 1), A.view(np.matrix)]
+
+    def cases() -> Iterator[Case]:
+        for a in arrays:
+            yield ("tolist", a.dtype, a.shape), lambda x: x.tolist(), lambda a=a: (a,)
+            for key in (
+                (),
+                (0,),
+                (-1,),
+                (2,),
+                (3,),
+                (-4,),
+                (True,),
+                (1.0,),
+                (np.int64(1),),
+                (0, 1),
+            ):
+                label = ("item", a.dtype, a.shape, key)
+                yield label, lambda x, k=key: x.item(*k), lambda a=a: (a,)
+
+    all_same(cases())
+
+
+def test_arrays_of_numbers() -> None:
+    def cases() -> Iterator[Case]:
+        for number in NUMBERS:
+            for function in (np.array, np.asarray, np.atleast_1d, np.asanyarray):
+                yield (function, number), function, lambda number=number: (number,)
+            yield number, lambda x: np.array(x, "f4"), lambda number=number: (number,)
+
+    all_same(cases())
+
+
+def test_ranges_of_doubles() -> None:
+    ends = (0, 1, -2, 0.1, 0.3, -0.7, 1e-9, 2**40, np.float64(0.5), np.float32(0.1), np.int64(3))
+    odd = (float("nan"), float("inf"), 1e308, 5e-324, True, 2j, None, "1")
+
+    def cases() -> Iterator[Case]:
+        steps = (0.1, 0.25, -0.3, 1, 1e-3, 0.0, 1 / 3, np.float64(0.07))
+        for given in [
+            *itertools.product(ends, (1, 0.9, -1.3), steps),
+            *itertools.product(ends, odd),
+        ]:
+            few = [abs(complex(x)) < 9 for x in given if type(x) is not str and x is not None]
+            if all(few) or len(given) == 2:
+                yield given, np.arange, lambda given=given: given
+        yield from ((x, np.arange, lambda x=x: (x,)) for x in (*ends[:7], *ends[8:], *odd[:2]))
+
+    all_same(cases())
+    draws = np.random.default_rng(4).normal(size=(4000, 2))
+    calls = [(a, a + 3, abs(b) / 50 + 0.01) for a, b in draws.tolist()]
+    expected = [np.arange(*call).tobytes() for call in calls]
+    with npaccel.accelerate():
+        assert [np.arange(*call).tobytes() for call in calls] == expected
