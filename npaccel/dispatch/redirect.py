@@ -98,11 +98,12 @@ COMPUTED = {
 SMALL_METHODS = ("all", "any", "clip", "cumsum", "max", "mean", "min", "prod", "sum")
 SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *named(
-        """all allclose amax amin any append argmax argmin argsort around array_equal bincount
-        broadcast_to clip concatenate convolve copy count_nonzero cross cumsum diag diff dot
-        empty_like full_like gradient hstack inner isclose max mean median min nanmax nanmin
-        nonzero ones_like outer partition percentile prod quantile roll round searchsorted sort stack std
-        sum take tril triu var vdot vstack where zeros_like"""
+        """all allclose amax amin any append argmax argmin argsort around array_equal
+        bincount broadcast_to clip concatenate convolve copy count_nonzero cross cumsum
+        diag diff dot empty_like full_like gradient hstack inner isclose max mean median
+        min nanmax nanmin nonzero ones_like outer partition percentile prod quantile
+        roll round searchsorted sort stack std sum take tril triu var vdot vstack where
+        zeros_like"""
     ),
     np.linalg.norm,
     np.linalg.solve,

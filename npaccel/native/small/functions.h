@@ -124,9 +124,6 @@ PyObject *npa_small_array(const function *f, PyObject *const *args, Py_ssize_t n
 /* asarray(list) */
 PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t n,
                            PyObject *names);
-PyObject *npa_small_tolist(const function *f, PyObject *const *args, Py_ssize_t n,
-                           PyObject *names);
-PyObject *npa_small_item(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 /* ------------------------------------------------------------------------------- small_counts.c */
 
