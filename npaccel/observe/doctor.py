@@ -27,62 +27,29 @@ from npaccel.observe.line_texts import (
     draws_one,
     goes_through,
     grown,
+    imports,
     lines_of,
     parsed,
     picked,
+    picks_by_mask,
+    reads_itself,
+    used_as_number,
+    writes_element,
 )
 from npaccel.observe.profile_data import Call, Line, Obstacle, Profile
-from npaccel.observe.words import percent
+from npaccel.observe.remedies import LEFT, PRODUCTS, RECORDED, as_written, remedy_of
+from npaccel.observe.words import count, percent
 
 __all__ = ["Advice", "advice"]
 
 LEAST_SHARE: Final = 0.01  # of the program's time: less is not worth a sentence
 WAITED: Final = 0.05  # the same of what waited for the compiler
-# NumPy's own functions, by what the reason says.
-LEFT_REMEDIES: Final = {
-    "matmul": "BLAS does it on all processors; fewer, larger products take less",
-    "matrix product": "BLAS does it on all processors; fewer, larger products take less",
-    "underflow": "np.errstate(all='warn', under='ignore') lets it be recorded",
-    "errors raise": "np.errstate(all='warn', under='ignore') lets it be recorded",
-    "unaligned": "np.array(x['field']) copies it once; or a dtype with align=True",
-    "swapped bytes": "x.astype(x.dtype.newbyteorder('=')) once",
-    "datetime64": "x.astype('i8') once, as integers are recorded",
-    "timedelta64": "x.astype('i8') once, as integers are recorded",
-    "lstsq": "LAPACK does it; several right-hand sides in one call take little more than one",
-    "inv": "np.linalg.solve(a, b) is inv(a) @ b with a third of the operations",
-    "vectorized": "Python runs it for each element; write it with operations on whole arrays",
-    "apply_along_axis": "Python runs it for each row; call a function that takes `axis`",
-    "object": "arrays of Python objects stay NumPy's; use numbers",
-    "float128": "use float64, whose kernels there are",
-    "complex256": "use complex128, whose kernels there are",
-    "savetxt": "np.save writes the same numbers in binary, which takes a fraction of it",
-    "loadtxt": "np.load reads such numbers from a binary file in a fraction of it",
-    "genfromtxt": "np.load reads such numbers from a binary file in a fraction of it",
-}
-# What is left of the line's time then; of others nothing is known.
-LEFT: Final = {
-    "vectorized": gains.ONE_CALL,
-    "apply_along_axis": gains.ONE_CALL,
-    "object": gains.DOUBLES,
-    "float128": gains.DOUBLES,
-    "complex256": gains.DOUBLES,
-    "savetxt": gains.BINARY,
-    "loadtxt": gains.BINARY,
-    "genfromtxt": gains.BINARY,
-}
-# It is recorded then.
-RECORDED: Final = (
-    "underflow",
-    "errors raise",
-    "unaligned",
-    "swapped bytes",
-    "datetime64",
-    "timedelta64",
-)
-LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
 RANDOM_WORDS: Final = re.compile(r"random|\brng\b")
 DRAWN: Final = "they are drawn on all threads already; draw fewer"
+# A loop of one thread's, since each takes as many bits as it happens to reject.
+LEGACY: Final = re.compile(r"\brandom\.(randn|normal|standard_normal)\(")
+NEWER: Final = "numpy.random.default_rng() draws such numbers on all threads"
 ONCE: Final = "draws random numbers, once"
 # What makes a generator draws nothing.
 MAKES: Final = re.compile(r"\b(default_rng|RandomState|Generator|SeedSequence)\(")
@@ -101,7 +68,13 @@ PLAIN: Final = "compute with its plain arrays (x.data and x.mask, or np.asarray(
 PICKED: Final = "`{table}[{places}]` looks whether all of `{places}` lie within, and {reason}"
 CLIP: Final = "np.take({table}, {places}, mode='clip') need not look"
 COPIED: Final = "np.array({table})"  # where other code may change the table
-READER: Final = "it is NumPy's own there, which needs values; docs/coverage.md lists what is not"
+READER: Final = "it needs values; call it after the loop, or less often"
+NUMBER: Final = "compute with `{name}` itself, which need not be read"
+PUT: Final = "puts elements into a result, which is computed before, after every"
+WHERE: Final = "put many at once, or choose by np.where(), which is recorded"
+IMPORTS: Final = "imports `{module}`, which is the module's own time"
+OF_OTHERS: Final = "a library's own code {what}"
+LIBRARIES: Final = ("site-packages", "/lib/python")
 PAIRS: Final = "np.einsum(..., optimize=True) does three arrays and more by pairs"
 CALLS: Final = ("small", "element")
 SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
@@ -111,6 +84,17 @@ COMPUTED: Final = "kernels", "blocks", "loops"
 MUCH: Final = 0.3  # of the program's time, or a line's
 MOST: Final = 0.7
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
+MATTERS: Final = 0.1  # of the program's time: what is worth less does not hold it back
+MEMORY: Final = 0.7  # of what one thread moves
+KERNELS: Final = "computes in kernels, on {of}, and nothing holds it back"
+MOVES: Final = "computes in kernels at {speed:.0f} GB/s, which is what this machine's memory gives"
+SMALLER: Final = "numbers of fewer bytes (float32, int32) take less"
+NOT_YET: Final = "runs by blocks, without kernels, until compiling pays: {seconds:.2g} s"
+EAGER: Final = "npaccel.config.tiering = 'eager' compiles in the first run, for all later ones"
+ONCE_ONLY: Final = "runs by blocks, without kernels, since it comes once or twice: {seconds:.2g} s"
+MASKED: Final = "`{picked}` has to know how many the mask picks, and {what}"
+CHOOSE: Final = "np.where(mask, new, old) need not, nor x.sum(where=mask)"
+NUMPYS: Final = "is NumPy's own there, which is not recorded"
 LEAST_CUTS: Final = 4  # fewer runs are no loop that is cut
 
 
@@ -131,7 +115,7 @@ class Advice(NamedTuple):
 
     def share(self, wall_s: float) -> str:
         """Of the program's time: what the remedy saves, or what it is about."""
-        if self.gain_s is not None:
+        if self.gain_s is not None and self.remedy:
             return f"may save {percent(self.gain_s, wall_s)}"
         part = percent(self.seconds, wall_s)
         return f"takes {part}, what that saves is not known" if self.remedy else f"takes {part}"
@@ -148,7 +132,24 @@ def advice(profile: Profile) -> list[Advice]:
         known = found.get(one.site)
         if one.seconds >= least and (known is None or known.seconds < one.seconds):
             found[one.site] = one
-    return sorted(_by_loop(profile, found.values()), key=lambda one: -one.worth_s)
+    told = sorted(_by_loop(profile, found.values()), key=lambda one: -one.worth_s)
+    if not told or told[0].worth_s < MATTERS * profile.wall_s:
+        told += [one for one in _in_kernels(profile) if one.site not in found]
+    return told
+
+
+def _in_kernels(profile: Profile) -> Iterator[Advice]:
+    """Lines that take long and that nothing holds back."""
+    for line in profile.lines:
+        seconds = line.seconds.get("kernels", 0.0)
+        if line.line and seconds >= MUCH * profile.wall_s:
+            near = MEMORY * profile.memory_bytes_s
+            moves = line.bytes / seconds if profile.memory_bytes_s else 0.0
+            of = count(int(profile.about.get("threads") or 1), "thread")
+            what, remedy = KERNELS.format(of=of), ""
+            if moves >= near > 0:
+                what, remedy = MOVES.format(speed=moves / 1e9), SMALLER
+            yield Advice(line.site, seconds, what, remedy, None if remedy else 0.0)
 
 
 def _by_loop(profile: Profile, found: Iterable[Advice]) -> list[Advice]:
@@ -176,12 +177,12 @@ def _waits(profile: Profile) -> Iterator[Advice]:
         what = f"waits for the compiler: {seconds:.2g} s by blocks, without kernels"
         site = max(lines, key=lambda line: line.seconds["blocks"]).site
         yield Advice(site, seconds, what, _later(profile), gains.compiled(profile, seconds))
-    brief = profile.waits.get("not yet", 0.0)
-    if lines and brief >= WAITED * profile.wall_s:
-        what = f"runs by blocks, without kernels, until compiling pays: {brief:.2g} s"
-        site = max(lines, key=lambda line: line.seconds["blocks"]).site
-        remedy = "npaccel.config.tiering = 'eager' compiles at once"
-        yield Advice(site, brief, what, remedy, gains.compiled(profile, brief))
+    for why, what in [("not yet", NOT_YET), ("once", ONCE_ONLY)]:
+        brief = profile.waits.get(why, 0.0)
+        if lines and brief >= WAITED * profile.wall_s:
+            site = max(lines, key=lambda line: line.seconds["blocks"]).site
+            gain = gains.compiled(profile, brief)
+            yield Advice(site, brief, what.format(seconds=brief), EAGER, gain)
     lines = [line for line in profile.lines if line.seconds.get("planning")]
     if lines and planning >= WAITED * profile.wall_s:
         what = f"waits for planning and compiling in this process: {planning:.2g} s"
@@ -226,8 +227,10 @@ def _in_loop(profile: Profile, cut: Obstacle, line: int) -> bool:
 def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     size = one.size / max(one.calls, 1)
     what = reason_of(one.kind, size, int(profile.about.get("threshold", 0)))
-    remedy = REMEDIES[one.kind]
+    remedy = REMEDIES["single" if one.kind == "small" and round(size) == 0 else one.kind]
     site = _site(one.file, one.line)
+    if _is_library(profile, one.file):
+        return Advice(site, seconds, OF_OTHERS.format(what=what), "")
     of = gains.on_arrays if one.kind in ON_ARRAYS else gains.together
     gain = of(profile, one, seconds)
     if one.kind == "small" and LAPACK in called(parsed(profile.text_of(one.file, one.line))):
@@ -246,6 +249,12 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     return Advice(site, seconds, what, remedy, gain)
 
 
+def _is_library(profile: Profile, file: str) -> bool:
+    """Whether it is none of the program's, which may be installed, too."""
+    main = profile.lines[0].file if profile.lines else ""
+    return any(part in file and part not in main for part in LIBRARIES)
+
+
 def _inside(profile: Profile, one: Obstacle) -> str:
     """NumPy's function that takes elements there, where the line itself takes none; or ''."""
     tree = parsed(profile.text_of(one.file, one.line))
@@ -256,9 +265,22 @@ def _inside(profile: Profile, one: Obstacle) -> str:
 def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
     """What the line's text says of what reads there."""
     tree = parsed(profile.text_of(one.file, one.line))
-    reader, (table, places) = _reader(profile, one), picked(tree, computed=True)
+    reader, (table, places) = _reader(profile, one, tree), picked(tree, computed=True)
     if reader:
-        return told._replace(what=f"`{reader}` {what}", remedy=READER, gain_s=None)
+        word, remedy = remedy_of(reader)
+        numpys = _line_s(profile, one, "numpy")
+        alike = word not in PRODUCTS and told.seconds >= MUCH * numpys
+        seconds = told.seconds + numpys if alike else told.seconds
+        return Advice(told.site, seconds, f"`{reader}` {what}", remedy if word else READER)
+    if writes_element(tree):
+        what = what.replace("reads a result after every", PUT)
+        return told._replace(what=what, remedy=WHERE, gain_s=None)
+    mask = picks_by_mask(tree)
+    if mask:
+        return told._replace(what=MASKED.format(picked=mask, what=what), remedy=CHOOSE, gain_s=None)
+    number = used_as_number(tree)
+    if number:
+        return told._replace(remedy=NUMBER.format(name=number))
     if computes_only(tree):
         seconds = max(told.seconds, _line_s(profile, one))
         gain = gains.together(profile, one, seconds)
@@ -271,9 +293,10 @@ def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
     return told
 
 
-def _line_s(profile: Profile, one: Obstacle) -> float:
+def _line_s(profile: Profile, one: Obstacle, what: str = "") -> float:
+    """Of its line; what : of that class only."""
     here = (line for line in profile.lines if (line.file, line.line) == (one.file, one.line))
-    return sum(line.total_s for line in here)
+    return sum(line.seconds.get(what, 0.0) if what else line.total_s for line in here)
 
 
 def _looks(profile: Profile, one: Obstacle) -> bool:
@@ -283,13 +306,12 @@ def _looks(profile: Profile, one: Obstacle) -> bool:
     return any(names >= {"minimum.reduce", "maximum.reduce"} for names in named)
 
 
-def _reader(profile: Profile, one: Obstacle) -> str:
-    """NumPy's function that reads there what is pending, if that takes most; or ''."""
-    for line in profile.lines:
-        here = (line.file, line.line) == (one.file, one.line)
-        if here and line.seconds.get("numpy", 0.0) >= MUCH * line.total_s:
-            return called(parsed(profile.text_of(one.file, one.line)))
-    return ""
+def _reader(profile: Profile, one: Obstacle, tree: ast.AST) -> str:
+    """NumPy's function that reads there what is pending: it takes much of the line's time, or there
+    is nothing else that reads; or ''."""
+    numpys, whole = _line_s(profile, one, "numpy"), _line_s(profile, one)
+    own = numpys > 0 and numpys >= MUCH * whole
+    return called(tree) if own or not reads_itself(tree) else ""
 
 
 def _of_lines(profile: Profile) -> Iterator[Advice]:
@@ -353,50 +375,67 @@ def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
         first = max(calls, key=lambda call: (call.seconds, call.calls))
         words = f"{first.function} {first.reason}"
         drawn = _is_random(profile, line) and first.seconds < MUCH * seconds
-        if drawn or "random" in words:
+        if remedy_of(first.function)[0] and not remedy_of(first.function)[1]:
+            yield Advice(line.site, seconds, left_reason(first.function, first.reason), "")
+        elif drawn:
+            yield _drawn(profile, line)
+        elif "random" in words:
             yield _drawn(profile, line)._replace(what=left_reason(first.function, first.reason))
         else:
             yield _left(profile, line, seconds, first)
     elif _is_random(profile, line):
         yield _drawn(profile, line)
-    elif obstacles:
+    elif obstacles and (obstacles[0].kind not in SINGLE or obstacles[0].seconds >= MUCH * seconds):
         yield _hindered(profile, obstacles[0], seconds)
     else:
         found = _pythons(profile, line, seconds)
         name = called(parsed(profile.text_of(line.file, line.line)))
-        own = name and found.what != ELEMENTS
-        yield found._replace(what=f"calls `{name}`, which is NumPy's own there") if own else found
+        what = f"calls `{name}`, which is NumPy's own there" if name else NUMPYS
+        own = _own(line, seconds, name, what)
+        own = own._replace(remedy=PAIRS) if found.remedy == PAIRS else own
+        yield found if found.what == ELEMENTS else own
 
 
 def _left(profile: Profile, line: Line, seconds: float, call: Call) -> Advice:
     """What NumPy ran, since there are no kernels for it."""
-    words = f"{call.function} {call.reason}"
-    word = next((word for word in LEFT_REMEDIES if word in words), "")
+    name = as_written(parsed(profile.text_of(line.file, line.line)), call.function)
+    found = remedy_of(call.function, call.reason)
+    word, remedy = remedy_of(name.strip("`"), call.reason) if not found[0] else found
     gain = None
     if word in RECORDED or word in LEFT:  # with what making and dropping such things takes there
         seconds = line.total_s
         gain = (
             gains.part(seconds, LEFT[word]) if word in LEFT else gains.by_kernels(profile, seconds)
         )
-    remedy = LEFT_REMEDIES.get(word, LEFT_REMEDY)
-    return Advice(line.site, seconds, left_reason(call.function, call.reason), remedy, gain)
+    return Advice(line.site, seconds, left_reason(name, call.reason), remedy, gain)
+
+
+def _own(line: Line, seconds: float, name: str, what: str) -> Advice:
+    """A function of NumPy's that nobody counted, by its name."""
+    word, remedy = remedy_of(name)
+    gain = gains.part(seconds, LEFT[word]) if word in LEFT else None
+    return Advice(line.site, seconds, what, remedy if word else "", gain)
 
 
 def _drawn(profile: Profile, line: Line) -> Advice:
     """Random numbers, some at a time or many."""
     seconds = sum(took for name, took in line.seconds.items() if name not in COMPUTED)
     what = f"np.random takes {percent(seconds, profile.wall_s)}"
-    if line.seconds.get("functions", 0.0) >= MUCH * seconds:
-        return Advice(line.site, seconds, what, DRAWN)
     once = comes_once(profile, line.file, line.line)
-    if MAKES.search(profile.text_of(line.file, line.line)):
+    makes = MAKES.search(profile.text_of(line.file, line.line))
+    if once and not makes:
+        return Advice(line.site, seconds, ONCE, "")
+    if line.seconds.get("functions", 0.0) >= MUCH * seconds:
+        if LEGACY.search(profile.text_of(line.file, line.line)):
+            return Advice(line.site, seconds, what, NEWER, gains.part(seconds, gains.NEWER))
+        return Advice(line.site, seconds, what, DRAWN)
+    if makes:
         saved = gains.part(seconds, gains.ONE_CALL)
         each = Advice(line.site, seconds, MADE, MAKE_ONE, saved)
         return Advice(line.site, seconds, MADE_ONCE, "") if once else each
-    if once:
-        return Advice(line.site, seconds, ONCE, "")
     counted = (one.calls for one in _obstacles(profile, line))
-    recorded = round(line.seconds.get("recording", 0.0) / RECORD_S)
+    recording = line.seconds.get("recording", 0.0)
+    recorded = round(recording / RECORD_S) if recording >= MUCH * seconds else 0
     calls = max(line.calls, recorded, *counted, 0)
     gain = gains.brief_calls(seconds, calls)
     single = draws_one(parsed(profile.text_of(line.file, line.line)))
@@ -436,7 +475,11 @@ def _pythons(profile: Profile, line: Line, seconds: float) -> Advice:
             for node in ast.walk(tree)
             if name.endswith(".einsum")
         )
-        return Advice(line.site, seconds, CALLED.format(name=name), PAIRS if pairs else "")
+        own = _own(line, seconds, name, CALLED.format(name=name))
+        return own._replace(remedy=PAIRS) if pairs else own
+    module = imports(tree)
+    if module:
+        return Advice(line.site, seconds, IMPORTS.format(module=module), "")
     other = called(tree, numpys=False)
     what = ELSEWHERE.format(what=f" (`{other}`)" if "." in other else "")
     return Advice(line.site, seconds, what, "")

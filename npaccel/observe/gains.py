@@ -1,7 +1,8 @@
 """What following a doctor's sentence gains, by a plain model; None where that can't be told.
 
 Without what cuts it, a program takes about as long as its operations do in registers, by what their
-steps and divisions take here (`observe/weights.py`). Of what is not recorded nothing is counted; it
+steps and divisions take here (`observe/weights.py`), and as reading those arrays again that it does
+not compute. Of what is not recorded nothing is counted; it
 has a constant of its cause instead.
 `bench/doctor.py` compares what is said with what remedies gain.
 """
@@ -29,12 +30,14 @@ __all__ = [
 # takes; of objects and of long doubles, in doubles.
 ONE_CALL: Final = 0.05
 DOUBLES: Final = 0.1
+# Of normal numbers of the old generator, by the new one's.
+NEWER: Final = 0.45
 # Numbers in binary files, of what text takes.
 BINARY: Final = 0.05
 # Of what NumPy does on one thread, and is recorded then: on each of so many threads.
-RECORDED: Final = 0.5
+RECORDED: Final = 0.3
 # Runs of up to so many operations may gain by being longer.
-CUT_OPERATIONS: Final = 12
+CUT_OPERATIONS: Final = 24
 # Bytes that one larger array takes a second: results are fresh memory, what lies between is not.
 LARGE_BYTES_S: Final = 1e10
 # A call that takes longer does not spend its time with being a call.

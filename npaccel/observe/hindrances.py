@@ -56,6 +56,13 @@ ON_ARRAYS: Final = {
     "rare": "does something new each time, on arrays of {size} that NumPy is done with sooner",
     "subclass": "works on a subclass of ndarray (memmap ...), of {size}, which stays NumPy's",
 }
+# The same of what has no operand that is an array.
+SINGLE: Final = {
+    "small": "calls NumPy's functions on single numbers",
+    "rare": "does something new each time, that NumPy is done with sooner",
+    "at once": "does what NumPy does as fast",
+    "slower": "does single operations, which NumPy was found to do as fast",
+}
 # Runs, by what began them.
 OF_RUNS: Final = {
     "written": "writes in place into memory that is not npaccel's, {operations} at a time",
@@ -71,6 +78,7 @@ MANY: Final = "has {operations} run at a time, which NumPy does as fast"
 # What the program can do about it.
 REMEDIES: Final = {
     "small": "do the same for many of them in one call, on one larger array",
+    "single": "do the same for many of them in one call; Python's math takes less for one",
     "element": "write the loop as operations on whole arrays",
     "at once": "nothing is lost there",
     "slower": "nothing is lost there",
@@ -82,7 +90,8 @@ REMEDIES: Final = {
     "strict": "have warnings raised elsewhere only",
     "read": "read after the loop, or every tenth time; what x.max(keepdims=True) or x[3:4].copy() "
     "gives can wait in a list",
-    "pointer": "wrap the array that is indexed or filled there with npaccel.asarray",
+    "pointer": "have that code read it after the loop, or less often; where a plain array is "
+    "indexed or filled there, wrap that with npaccel.asarray",
     "asked": "call it after the loop, or not at all: results are computed when they are read",
     "full": "npaccel.config.queue_limit and memory_limit say how much may wait",
 }
@@ -188,6 +197,8 @@ def left_reason(function: str, reason: str) -> str:
 
 def reason_of(kind: str, size: float, threshold: int) -> str:
     """What a line does that is hindered. size : on average; threshold : in bytes."""
+    if kind in SINGLE and round(size) == 0:
+        return SINGLE[kind]
     if kind in ON_ARRAYS:
         known = {"size": bytes_text(round(size)), "threshold": bytes_text(threshold)}
         return ON_ARRAYS[kind].format(**known)
@@ -294,6 +305,8 @@ def _pace_s(rule: _native.Rule, most: int) -> float:
 
 def _taken_s(call: tuple[Any, ...], times: int) -> float:
     taken = []
+    # A large array may be ours, and what it is in would be recorded.
+    call = tuple(_native.plain(x) if isinstance(x, _native.ArrayBase) else x for x in call)
     with np.errstate(all="ignore"):
         for _ in range(times):  # the first one finds no memory and nothing in the caches
             start = time.perf_counter()

@@ -17,9 +17,14 @@ __all__ = [
     "draws_one",
     "goes_through",
     "grown",
+    "imports",
     "lines_of",
     "parsed",
     "picked",
+    "picks_by_mask",
+    "reads_itself",
+    "used_as_number",
+    "writes_element",
 ]
 
 NUMPYS = "np.", "numpy."
@@ -93,7 +98,12 @@ def called(tree: ast.AST, *, numpys: bool = True) -> str:
     """The first function that is called there, by its whole name, or ''. numpys : only of
     NumPy's."""
     calls = (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return next((name for name in calls if not numpys or name.startswith(NUMPYS)), "")
+    return next((name for name in calls if not numpys or is_numpys(name)), "")
+
+
+def is_numpys(name: str) -> bool:
+    """np.f and np.linalg.f, not np.f(x).g"""
+    return name.startswith(NUMPYS) and name.replace(".", "").isidentifier()
 
 
 def goes_through(profile: Profile, file: str, line: int) -> bool:
@@ -219,3 +229,74 @@ def computes_only(tree: ast.AST) -> bool:
                 case _:
                     return False
     return found
+
+
+def imports(tree: ast.AST) -> str:
+    """The first module that the line imports; or ''."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import([ast.alias(name), *_]) | ast.ImportFrom(str(name)):
+                return name
+    return ""
+
+
+def used_as_number(tree: ast.AST) -> str:
+    """What is made a number of Python's there, to be computed with: float(x.mean()), x.item(); or
+    ''."""
+    operands: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp):
+            operands += [node.left, node.right]
+        elif isinstance(node, ast.AugAssign):
+            operands.append(node.value)
+    for operand in operands:
+        match operand:
+            case ast.Call(ast.Name("float"), [ast.expr() as inner]):
+                return ast.unparse(inner)
+            case ast.Call(ast.Attribute(inner, "item"), []):
+                return ast.unparse(inner)
+    return ""
+
+
+READERS = ("float", "int", "bool", "str", "repr", "print", "len", "list", "tuple", *THROUGH)
+FOLDS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "prod", "std", "var", "argmax")
+READING = ("item", "tolist", "tobytes", "tofile", "dump", "dumps", "data", "ctypes")
+
+
+def reads_itself(tree: ast.AST) -> bool:
+    """Whether there is something that needs values and is no function of NumPy's."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.If() | ast.While() | ast.IfExp() | ast.Assert() | ast.Subscript():
+                return True
+            case ast.BoolOp() | ast.FormattedValue() | ast.For() | ast.comprehension():
+                return True
+            case ast.Call(ast.Name(name)) if name in READERS:
+                return True
+            case ast.Attribute(_, name) if name in READING:
+                return True
+            case ast.Call(called):
+                name = ast.unparse(called)  # of others, which may; numbers, which are computed with
+                if not is_numpys(name) or name.rpartition(".")[2] in FOLDS:
+                    return True
+    return False
+
+
+def picks_by_mask(tree: ast.AST) -> str:
+    """What is indexed there by a comparison of arrays, as x[x > 0]; or ''."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(_, ast.Compare() | ast.UnaryOp(ast.Invert()) | ast.BinOp()):
+                logic = ast.BitAnd | ast.BitOr
+                if not isinstance(node.slice, ast.BinOp) or isinstance(node.slice.op, logic):
+                    return ast.unparse(node)
+    return ""
+
+
+def writes_element(tree: ast.AST) -> str:
+    """What the line puts an element or a part into, and reads no other; or ''."""
+    match tree:
+        case ast.Module([ast.Assign([ast.Subscript(ast.Name(name))], value)]):
+            if not any(isinstance(node, ast.Call | ast.Subscript) for node in ast.walk(value)):
+                return name
+    return ""

@@ -26,6 +26,7 @@ from npaccel.observe.profile_data import (
 from npaccel.observe.profile_file import Recorded, load, no_profile
 from npaccel.observe.weights import SCALAR, Machine, Request, Rule
 from npaccel.own import os, time
+from npaccel.runtime.engine.first import REASON as BEFORE_PLANNING
 from npaccel.runtime.engine.tiers import COMPILING, NOT_YET
 from npaccel.runtime.programs.stored import Planned
 
@@ -44,6 +45,7 @@ MOST_NODES: Final = 400
 LEAST_S: Final = 1e-6
 SHARED: Final = 1 << 16  # elements that several threads compute
 BEFORE: Final = -2
+FEW: Final = 2  # runs of which nothing is gained by compiling
 
 
 class Step(NamedTuple):
@@ -72,6 +74,13 @@ class Run(NamedTuple):
 
     def lines(self) -> frozenset[int]:
         return frozenset(request.line for request in self.requests)
+
+    def kept_bytes(self) -> float:
+        """Of arrays that it reads or writes, less as many as it may have from the run before it."""
+        read = {link: size for one in self.requests for link, size in one.reads() if link < SCALAR}
+        written = [one.bytes for one in self.requests if one.seen and one.bytes]
+        sizes = sorted((sorted(read.values()), sorted(written)), key=len)
+        return float(sum(sizes[1][: len(sizes[1]) - len(sizes[0])]))
 
     def steps_ns(self) -> int:
         return sum(ns for _, ns, _ in self.steps)
@@ -160,6 +169,9 @@ def made(found: Recorded) -> Profile:
     made.events = list(reader.events(found.events))
     made.calls = [Call(*row) for row in found.calls]
     made.obstacles = [Obstacle(*row) for row in found.obstacles]
+    made.waited_s = float((head.get("scheduled_s") or (0, 0))[1])
+    moved = head.get("bytes_s") or ()
+    made.memory_bytes_s = 1 / moved[-1][1] if moved and moved[-1][1] else 0.0
     made.source = {file: dict(texts) for file, texts in found.source}
     return made
 
@@ -173,6 +185,8 @@ class _Reader:
         ours = sys.modules["npaccel"].__version__
         self._machine = Machine.of(found.head)
         self._threads = max(int(found.head["about"].get("threads") or 1), 1)
+        ran, waited = found.head.get("scheduled_s") or (0.0, 0.0)
+        self._stretched = 1 + waited / ran if ran > 0 else 1.0
         self._same = found.head["about"].get("npaccel") == ours
         self._places: list[_Place] = []
         for file, line, function, calls, spent in found.lines:
@@ -183,14 +197,17 @@ class _Reader:
         self._until = time.perf_counter() + READING_S
 
     def waits(self) -> dict[str, float]:
-        """Seconds of runs that had no kernels yet, by why: those that wait for the compiler."""
+        """Seconds of runs that had no kernels yet, by why: those that wait for the compiler, those
+        that have not run long enough, and those that came once or twice."""
         compiled = {run.lines() for run in self._runs if not run.single}
-        waits = {"compiling": 0.0, "not yet": 0.0}
+        waits = {"compiling": 0.0, "not yet": 0.0, "once": 0.0}
         for run in self._runs:
             if run.single and run.why:
                 known = run.why == COMPILING or run.lines() in compiled
-                if known or run.why == NOT_YET:
-                    waits["compiling" if known else "not yet"] += 1e-9 * run.steps_ns()
+                why = "once" if run.runs <= FEW and run.why in (NOT_YET, BEFORE_PLANNING) else ""
+                why = "not yet" if run.why == NOT_YET and not why else why
+                if known or why:
+                    waits["compiling" if known else why] += 1e-9 * run.steps_ns()
         return waits
 
     def read(self) -> None:
@@ -332,14 +349,17 @@ class _Reader:
             yield Flush(run.runs, 1e-9 * run.ns, nodes, made, self._paced_s(run))
 
     def _paced_s(self, run: Run) -> float:
-        """What its operations take in registers, in all of these runs; 0: not known."""
+        """What its operations take in registers, and arrays that stay, in all of these runs, on
+        processors as busy with others as they were; 0: not known."""
         if any(request.rule.kind == Kind.GATHER for request in run.requests):
             return 0.0
         each = (
             self._machine.cost(request.rule) * request.points / self._among(request.points)
             for request in run.requests
         )
-        return run.runs * self._machine.addition_s * sum(each)
+        kept = run.kept_bytes() / self._threads
+        moved = self._machine.byte(kept) * kept if kept else 0.0
+        return run.runs * self._stretched * self._machine.addition_s * (sum(each) + moved)
 
     def _among(self, points: int) -> int:
         """How many threads share operations on so many elements."""

@@ -170,6 +170,8 @@ class Profile:
     every : of short events, one stands for so many.
     source : text of files, by file and line.
     flushes : what ran together, the longest first.
+    waited_s : for which the thread that began the profile could have run, and others did.
+    memory_bytes_s : what one thread reads and writes of large arrays, 0: not known.
     """
 
     about: dict[str, Any]
@@ -185,6 +187,8 @@ class Profile:
     events: list[Event] = field(default_factory=list)
     source: dict[str, dict[int, str]] = field(default_factory=dict)
     flushes: list[Flush] = field(default_factory=list)
+    waited_s: float = 0.0
+    memory_bytes_s: float = 0.0
 
     def totals(self) -> dict[str, float]:
         """Seconds of each of CLASSES; "python" is what no other class took."""

@@ -36,6 +36,16 @@ def _libraries() -> tuple[str, ...]:
     return os.path.dirname(os.__file__) + os.sep, installed + os.sep, "<frozen ", "<string>"
 
 
+def _scheduled() -> tuple[float, float]:
+    """Seconds that this thread has run, and that it has waited for a processor, as Linux counts."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            ran, waited, *_ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return 0.0, 0.0
+    return 1e-9 * ran, 1e-9 * waited
+
+
 class Profiling:
     """What `npaccel.profile` returns: a context manager, and afterwards what was found.
 
@@ -64,6 +74,7 @@ class Profiling:
         self._program, self._arguments = sys.argv[0], list(sys.argv[1:])
         self._process = os.getpid()
         self._before: tuple[Counted, dict[str, float]] | None = None
+        self._scheduled = 0.0, 0.0
 
     def of(self, program: str, arguments: Sequence[str]) -> None:
         """What is profiled, as the file is to say it.
@@ -89,7 +100,7 @@ class Profiling:
         except RuntimeError as error:
             raise ProfileError(f"{error}; end that one first") from None
         self._process = os.getpid()
-        self._before = before
+        self._before, self._scheduled = before, _scheduled()
         return self
 
     def __exit__(
@@ -110,13 +121,15 @@ class Profiling:
         assert self._before is not None
         counted, times = self._before
         self._before = None
-        found = _native.profile_end()
+        found, scheduled = _native.profile_end(), _scheduled()
         spent = _native.times(None)
         seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
         made = recorded(found, counted, self._count())
         share = usage.kernel_share(seconds)
         sizes = [request[2] for run in made.runs for request in run[3]]
         made.head |= hindrances.limits(max(sizes)) if sizes else {}
+        pairs = zip(scheduled, self._scheduled, strict=True)
+        made.head["scheduled_s"] = [max(now - then, 0.0) for now, then in pairs]
         made.head["about"] = self._told()
         made.head["usage"] = {"activities_s": seconds, "kernel_share": share}
         self._found, self._profile = made, None

@@ -146,7 +146,7 @@ static bool is_counted(PyObject *o)
            PyArray_SIZE(a) >= NPA_BINS_LEAST && PyArray_SIZE(a) <= INT32_MAX;
 }
 
-PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyObject *bins, *range, *weights, *ten = NULL, *result = NULL;
     PyArrayObject *a = n > 0 ? (PyArrayObject *)args[0] : NULL;
@@ -178,5 +178,13 @@ PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
     Py_XDECREF(found);
     Py_XDECREF(edges);
     Py_XDECREF(ten);
+    return result;
+}
+
+PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    int before = npa_now(NPA_IN_KERNELS);
+    PyObject *result = histogram(args, n, names);
+    npa_now(before);
     return result;
 }

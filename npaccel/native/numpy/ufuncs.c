@@ -66,6 +66,15 @@ int npa_ask(PyObject *taker, PyObject *const *args, size_t n, PyObject *names, P
     return 0;
 }
 
+/* NumPy's, whose time it is. */
+static PyObject *timed_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    int before = npa_now(NPA_IN_NUMPY);
+    PyObject *result = npa_numpys_ufunc_call(self, args, nargs, names);
+    npa_now(before);
+    return result;
+}
+
 static PyObject *run_ufunc(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names,
                            PyObject *reason)
 {
@@ -73,9 +82,7 @@ static PyObject *run_ufunc(PyObject *self, PyObject *const *args, size_t nargs, 
     PyObject *result = NULL;
     if (npa_settle_all(args, all, true, true) == 0) {
         double start = npa_seconds();
-        int before = npa_now(NPA_IN_NUMPY);
-        result = npa_numpys_ufunc_call(self, args, nargs, names);
-        npa_now(before);
+        result = timed_call(self, args, nargs, names);
         if (PyUnicode_GetLength(reason) > 0) {
             npa_count_fallback(self, reason, npa_seconds() - start);
         }
@@ -107,7 +114,7 @@ static bool take_directly(PyUFuncObject *u, PyObject *const *args, size_t nargs,
         return true;
     }
     if (status == 2) {
-        *result = npa_numpys_ufunc_call((PyObject *)u, args, nargs, names);
+        *result = timed_call((PyObject *)u, args, nargs, names);
     }
     return status == 2;
 }
@@ -121,7 +128,7 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     if (u->core_enabled) {
         return npa_only_plain(args, n)
                    ? run_ufunc(self, args, nargs, names, PyUnicode_FromString("generalised ufunc"))
-                   : npa_numpys_ufunc_call(self, args, nargs, names);
+                   : timed_call(self, args, nargs, names);
     }
     if (take_directly(u, args, nargs, names, &result)) {
         return result;
@@ -133,7 +140,7 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     if (!npa_only_plain(args, n) || all >= NPA_NESTED) {
-        return PyErr_Occurred() ? NULL : npa_numpys_ufunc_call(self, args, nargs, names);
+        return PyErr_Occurred() ? NULL : timed_call(self, args, nargs, names);
     }
     for (Py_ssize_t k = 0; k < n; k++) {
         why = why_time(args[k]);
