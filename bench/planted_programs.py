@@ -1,7 +1,7 @@
 """Programs as other people write them, slow for one planted cause each. As planted.py's.
 
 They were written before any of them was tried; the words that are looked for were changed in five
-once it was seen what the doctor says.
+once it was seen what the doctor says, and those of the last ones written by what it says since.
 """
 
 from __future__ import annotations
@@ -237,5 +237,180 @@ PROGRAMS = {
         for year in range(8):
             found = 1 + (income >= 0.2) + (income >= 0.6)
         print(found.sum())
+        """),
+    # others, of 2026-11-29, of kinds that were not there
+    "any": case("reads a result after every 4", """
+        x = rng.random(1_000_000)
+        v = rng.random(1_000_000) * 0.001
+        hits = 0
+        for step in range(600):
+            x = x + v
+            v = v * 0.999
+            if np.any(x > 1e6):  # here
+                hits += 1
+        print(hits, x[0])
+        """, """
+        x = rng.random(1_000_000)
+        v = rng.random(1_000_000) * 0.001
+        hits = 0
+        for step in range(600):
+            x = x + v
+            v = v * 0.999
+            if step % 10 == 9 and np.any(x > 1e6):
+                hits += 1
+        print(hits, x[0])
+        """),
+    "a norm each round": case("`np.linalg.norm` reads a result", """
+        u = rng.random((1000, 1000))
+        error, n = 1.0, 0
+        while error > 1e-12 and n < 300:
+            new = u.copy()
+            new[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+            error = np.linalg.norm(new - u)  # here
+            u, n = new, n + 1
+        print(n, error)
+        """, """
+        u = rng.random((1000, 1000))
+        error, n = 1.0, 0
+        while error > 1e-12 and n < 300:
+            new = u.copy()
+            new[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+            if n % 10 == 9:
+                error = np.linalg.norm(new - u)
+            u, n = new, n + 1
+        print(n, error)
+        """),
+    "a number computed with": case("compute with `img.mean()` itself", """
+        img = rng.random((800, 800))
+        for i in range(800):
+            img = (img - img.mean().item()) * 0.9 + 0.5  # here
+        print(img[0, 0])
+        """, """
+        img = rng.random((800, 800))
+        for i in range(800):
+            img = (img - img.mean()) * 0.9 + 0.5
+        print(img[0, 0])
+        """),
+    "a close look": case("reads a result after every 14", """
+        a = rng.random(800_000)
+        for i in range(400):
+            b = np.sqrt(a * a)
+            assert np.allclose(a, b)  # here
+            a = b * 0.999
+        print(a[0])
+        """, """
+        a = rng.random(800_000)
+        for i in range(400):
+            b = np.sqrt(a * a)
+            if i % 10 == 9:
+                assert np.allclose(a, b)
+            a = b * 0.999
+        print(a[0])
+        """),
+    "a mask that picks": case("`x[x > 0.5]` has to know how many", """
+        x = rng.random(1_000_000)
+        for i in range(150):
+            x[x > 0.5] *= 0.9  # here
+            x = x + 0.01
+        print(x[0])
+        """, """
+        x = rng.random(1_000_000)
+        for i in range(150):
+            x = np.where(x > 0.5, x * 0.9, x)
+            x = x + 0.01
+        print(x[0])
+        """),
+    "pieces": case("np.where() and np.select() are recorded", """
+        x = rng.random(1_000_000)
+        for i in range(60):
+            y = np.piecewise(x, [x < 0.3, x >= 0.3], [lambda v: v * 2, lambda v: v + 0.3])  # here
+        print(y[0])
+        """, """
+        x = rng.random(1_000_000)
+        for i in range(60):
+            y = np.where(x < 0.3, x * 2, x + 0.3)
+        print(y[0])
+        """),
+    "a long constant": case("use float64", """
+        a = rng.random(600_000)
+        pi = np.longdouble("3.14159265358979323846")
+        for i in range(80):
+            b = a * pi  # here
+        print(b[0])
+        """, """
+        a = rng.random(600_000)
+        pi = np.pi
+        for i in range(80):
+            b = a * pi
+        print(b[0])
+        """),
+    "old normals": case("default_rng() draws such numbers", """
+        np.random.seed(3)
+        total = 0.0
+        for path in range(100):
+            steps = np.random.randn(500_000)  # here
+            total += steps.sum()
+        print(total)
+        """, """
+        total = 0.0
+        for path in range(100):
+            steps = rng.standard_normal(500_000)
+            total += steps.sum()
+        print(total)
+        """),
+    "shuffled": case("calls shuffle, which is NumPy's own", """
+        places = np.arange(1_000_000)
+        for epoch in range(25):
+            rng.shuffle(places)  # here
+        print(places[0])
+        """, """
+        places = np.arange(1_000_000)
+        rng.shuffle(places)
+        print(places[0])
+        """),
+    "numbers from text": case("np.load reads such numbers", """
+        np.savetxt("t.csv", rng.random((5000, 8)))
+        for i in range(15):
+            b = np.loadtxt("t.csv")  # here
+        print(b.shape)
+        """, """
+        np.save("t.npy", rng.random((5000, 8)))
+        for i in range(15):
+            b = np.load("t.npy")
+        print(b.shape)
+        """),
+    "single numbers": case("calls NumPy's functions on single numbers", """
+        total, angle = 0.0, 0.0
+        for i in range(400_000):
+            angle += 0.001
+            total += np.cos(angle)  # here
+        print(total)
+        """, """
+        angles = np.cumsum(np.full(400_000, 0.001))
+        print(np.cos(angles).sum())
+        """),
+    "singular values": case("LAPACK does it; ask for no more", """
+        m = rng.random((400, 300))
+        for i in range(10):
+            u, s, v = np.linalg.svd(m * i)  # here
+        print(s[0])
+        """, """
+        m = rng.random((400, 300))
+        for i in range(10):
+            s = np.linalg.svdvals(m * i)
+        print(s[0])
+        """),
+    "computing": case("nothing holds it back", """
+        x = np.linspace(0, 5, 3_000_000)
+        sums = []
+        for k in range(100):
+            sums.append(np.exp(np.sin(x * k) * np.cos(x)).sum(keepdims=True))  # here
+        print(np.concatenate(sums).sum())
+        """, """
+        x = np.linspace(0, 5, 3_000_000)
+        sums = []
+        for k in range(100):
+            sums.append(np.exp(np.sin(x * k) * np.cos(x)).sum(keepdims=True))
+        print(np.concatenate(sums).sum())
         """),
 }  # fmt: skip

@@ -134,7 +134,7 @@ def advice(profile: Profile) -> list[Advice]:
             found[one.site] = one
     told = sorted(_by_loop(profile, found.values()), key=lambda one: -one.worth_s)
     if not told or told[0].worth_s < MATTERS * profile.wall_s:
-        told += [one for one in _in_kernels(profile) if one.site not in found]
+        told += _in_kernels(profile)
     return told
 
 
@@ -509,6 +509,8 @@ def _beside(profile: Profile, line: Line) -> list[Obstacle]:
 
 def _is_random(profile: Profile, line: Line) -> bool:
     text = profile.text_of(line.file, line.line)
+    if remedy_of(called(parsed(text)))[0]:
+        return False  # of what is drawn: np.savetxt(file, rng.random(9))
     return "numpy/random" in line.file or RANDOM_WORDS.search(text) is not None
 
 

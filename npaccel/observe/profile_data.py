@@ -32,6 +32,7 @@ CLASSES: Final = {
     "running": "memory and order of what runs",
     "python": "Python and other",
 }
+WAITED: Final = 0.1  # of the program's time: waiting for less is not told
 MARKS: Final = {
     "kernels": "kernel",
     "functions": "at once",
@@ -189,6 +190,13 @@ class Profile:
     flushes: list[Flush] = field(default_factory=list)
     waited_s: float = 0.0
     memory_bytes_s: float = 0.0
+
+    def title(self) -> str:
+        """The program, and how long it took."""
+        others = ""
+        if self.waited_s >= WAITED * self.wall_s > 0:
+            others = f", {self.waited_s:.3f} s of it waiting for a processor"
+        return f"{self.about.get('program')}: {self.wall_s:.3f} s{others}"
 
     def totals(self) -> dict[str, float]:
         """Seconds of each of CLASSES; "python" is what no other class took."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final
@@ -18,6 +19,7 @@ __all__ = ["page"]
 
 MOST_ROWS: Final = 200  # of a table
 MOST_LANES: Final = 40
+CODE: Final = re.compile("`([^`]*)`")
 HOSTS: Final = ("", HOST, "numpy")
 AROUND: Final = 3  # lines shown before and after one that took time
 COLOURS: Final = {
@@ -143,7 +145,7 @@ draw();
 
 def page(profile: Profile) -> str:
     """The whole page."""
-    title = escape(f"{profile.about.get('program')}: {profile.wall_s:.3f} s")
+    title = escape(profile.title())
     data = json.dumps(_data(profile), separators=(",", ":")).replace("</", "<\\/")
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
@@ -247,7 +249,11 @@ def _advice(profile: Profile) -> Iterator[str]:
 
 def _sentence(profile: Profile, one: Advice) -> str:
     share = one.share(profile.wall_s)
-    return f"<code>{escape(short(one.site))}</code> ({share}) {escape(one.sentence())}"
+    return f"<code>{escape(short(one.site))}</code> ({share}) {_words(one)}"
+
+
+def _words(one: Advice) -> str:
+    return CODE.sub(r"<code>\1</code>", escape(one.sentence()))
 
 
 def _files(profile: Profile) -> Iterator[str]:
@@ -266,7 +272,7 @@ def _files(profile: Profile) -> Iterator[str]:
             before = number
             yield _row(number, texts[number], lines.get(number), most)
             if number in lines and lines[number].site in told:
-                words = escape(told[lines[number].site].sentence())
+                words = _words(told[lines[number].site])
                 yield f"<tr><td colspan=4><td class='soft wide'>{words}</td></tr>"
         yield "</table>"
 
@@ -321,7 +327,7 @@ def _obstacles(profile: Profile) -> Iterator[str]:
         for one in profile.obstacles
         if one.kind not in ON_ARRAYS
     ]
-    yield from _table("What had pending operations run", ["ms", "runs", "the line", ""], rows, 2)
+    yield from _table("What made pending operations run", ["ms", "runs", "the line", ""], rows, 2)
 
 
 def _calls(profile: Profile) -> Iterator[str]:

@@ -15,7 +15,6 @@ __all__ = ["compare", "compare_json", "show", "show_json"]
 
 MOST_ADVICE, MOST_LINES, MOST_KERNELS, MOST_CALLS = 5, 20, 10, 10
 PLACE: Final = 24
-WAITED: Final = 0.1  # of the program's time: less is not told
 
 
 def show(profile: Profile) -> str:
@@ -35,10 +34,7 @@ def show(profile: Profile) -> str:
 def _heading(profile: Profile) -> str:
     about = profile.about
     where = f"npaccel {about.get('npaccel')}, NumPy {about.get('numpy')}"
-    waited = ""
-    if profile.waited_s >= WAITED * profile.wall_s:
-        waited = f", {profile.waited_s:.3f} s of it waiting for a processor"
-    return f"{about.get('program')}: {profile.wall_s:.3f} s{waited}; {where}"
+    return f"{profile.title()}; {where}"
 
 
 def _lines(profile: Profile) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel.observe import hindrances, profile_text
+from npaccel.observe import hindrances, profile_page, profile_text
 from npaccel.observe.doctor import Advice, advice
 from npaccel.observe.line_texts import called, picks_by_mask, reads_itself
 from npaccel.observe.profile import FEW, Request, Rule, Run, _Reader
@@ -107,6 +107,8 @@ def test_what_is_drawn_on_the_way_to_numpys_is_told_as_such() -> None:
     drawn = line(numpy=4.0, functions=2.0)
     found = told("np.save('x', rng.random(9))", calls=[call], lines=[drawn])
     assert found.what.startswith("np.random takes")
+    found = told("np.savetxt('x', rng.random(9))", lines=[line(python=4.0)])
+    assert "np.savetxt" in found.what and found.remedy.startswith("np.save writes")
 
 
 @pytest.mark.parametrize("text", ["z = np.random.randn(n)", "z = np.random.normal(0, 1, n)"])
@@ -148,6 +150,8 @@ def test_what_nothing_holds_back_is_told_as_such() -> None:
     assert found.share(10.0) == "takes 80 %"
     found = told("x = f(x)", lines=[fast], memory_bytes_s=1.2e9)
     assert found.sentence().startswith("computes in kernels at 1 GB/s, which is what")
+    both = told("x = f(x)", lines=[fast._replace(seconds={"kernels": 8.0, "python": 0.5})])
+    assert both.what.startswith("Python itself")  # comes first
     cut = told("float(x[0])", lines=[fast], obstacles=[CUT])
     assert cut.what.startswith("reads a result")
 
@@ -191,9 +195,17 @@ def test_arrays_that_are_read_each_round_stay() -> None:
 
 def test_a_profile_says_what_it_waited_for_others() -> None:
     made = Profile({"program": "a.py"}, 10.0)
-    assert "waiting" not in profile_text.show(made)
-    made.waited_s = 4.0
-    assert "a.py: 10.000 s, 4.000 s of it waiting for a processor" in profile_text.show(made)
+    for show in (profile_text.show, profile_page.page):
+        made.waited_s = 0.0
+        assert "waiting" not in show(made)
+        made.waited_s = 4.0
+        assert "a.py: 10.000 s, 4.000 s of it waiting for a processor" in show(made)
+
+
+def test_what_is_code_looks_so_on_the_page() -> None:
+    made = Profile({"threads": 2}, 10.0, lines=[line(python=5.0)])
+    made.source = {FILE: {1: "for i in range(9):", 2: "    s = np.unique(a)"}}
+    assert "what <code>np.unique</code> does there" in profile_page.page(made)
 
 
 def test_an_own_function_of_numpys_has_a_plain_name() -> None:
