@@ -280,7 +280,7 @@ def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
         return told._replace(what=MASKED.format(picked=mask, what=what), remedy=CHOOSE, gain_s=None)
     number = used_as_number(tree)
     if number:
-        return told._replace(remedy=NUMBER.format(name=number))
+        return told._replace(remedy=NUMBER.format(name=number), gain_s=None)
     if computes_only(tree):
         seconds = max(told.seconds, _line_s(profile, one))
         gain = gains.together(profile, one, seconds)

@@ -37,7 +37,7 @@ BINARY: Final = 0.05
 # Of what NumPy does on one thread, and is recorded then: on each of so many threads.
 RECORDED: Final = 0.3
 # Runs of up to so many operations may gain by being longer.
-CUT_OPERATIONS: Final = 24
+CUT_OPERATIONS: Final = 16
 # Bytes that one larger array takes a second: results are fresh memory, what lies between is not.
 LARGE_BYTES_S: Final = 1e10
 # A call that takes longer does not spend its time with being a call.
