@@ -176,7 +176,8 @@ def _waits(profile: Profile) -> Iterator[Advice]:
     if lines and seconds >= WAITED * profile.wall_s:
         what = f"waits for the compiler: {seconds:.2g} s by blocks, without kernels"
         site = max(lines, key=lambda line: line.seconds["blocks"]).site
-        yield Advice(site, seconds, what, _later(profile), gains.compiled(profile, seconds))
+        gain = gains.compiled(profile, seconds)
+        yield Advice(site, seconds, what, _later(profile, came=gain is not None), gain)
     for why, what in [("not yet", NOT_YET), ("once", ONCE_ONLY)]:
         brief = profile.waits.get(why, 0.0)
         if lines and brief >= WAITED * profile.wall_s:
@@ -187,12 +188,14 @@ def _waits(profile: Profile) -> Iterator[Advice]:
     if lines and planning >= WAITED * profile.wall_s:
         what = f"waits for planning and compiling in this process: {planning:.2g} s"
         site = max(lines, key=lambda line: line.seconds["planning"]).site
-        yield Advice(site, planning, what, _later(profile), gains.planned(profile, planning))
+        gain = gains.planned(profile, planning)
+        yield Advice(site, planning, what, _later(profile, came=True), gain)
 
 
-def _later(profile: Profile) -> str:
+def _later(profile: Profile, *, came: bool) -> str:
+    """came : there were kernels before the end."""
     if profile.about.get("cache") == "on":
-        return "in this first run only; kernels are on disk now"
+        return "in this first run only; kernels are on disk now" if came else EAGER
     return "npaccel.config.cache = 'on' keeps kernels for the next run"
 
 

@@ -547,7 +547,9 @@ def test_waiting_saves_what_kernels_would_have() -> None:
     line = LINE._replace(seconds={"blocks": 4.0})
     made = profile(flushes=[waited, later], waits={"compiling": 4.0}, lines=[line])
     assert only(made).gain_s == 2.0
-    assert only(profile(flushes=[waited], waits={"compiling": 4.0}, lines=[line])).gain_s is None
+    assert only(made).remedy.endswith("kernels are on disk now")
+    none = only(profile(flushes=[waited], waits={"compiling": 4.0}, lines=[line]))
+    assert none.gain_s is None and none.remedy.endswith("for all later ones")
     slower = run("kernels", 9.0, 50)
     made = profile(flushes=[waited, slower], waits={"compiling": 4.0}, lines=[line])
     assert only(made).gain_s == 0
