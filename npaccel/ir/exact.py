@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from npaccel.ir import conditions as when
 from npaccel.ir.nodes import FlagKind, Fold
 from npaccel.ir.operation import Masks, Op, Operands
+from npaccel.ir.processor import is_aarch64
 from npaccel.ir.scalar import Core, Expr, item_size
 from npaccel.later import later
 
@@ -389,13 +390,17 @@ _ANY = (
 def _pick(order: Core, *, first: bool) -> Callable[[Expr, Expr], Expr]:
     """maximum and minimum (first: a NaN in x wins), fmax and fmin (a NaN in y loses).
 
-    Of 0.0 and -0.0 NumPy takes the second operand, as x86 does; of f2 the first.
+    Of 0.0 and -0.0 NumPy takes the second operand, as x86 does, or the higher and the lower one, as
+    aarch64; of f2 the first.
     """
 
     def pick(x: Expr, y: Expr) -> Expr:
         better = x.pool.make(order, "b1", (x, y))
         if x.dtype == "f2":
             better = better | x.eq(y)
+        elif is_aarch64():
+            negative = x.bitcast(f"i{x.dtype[1:]}") < 0
+            better = better | (x.eq(y) & (negative if order is Core.LT else ~negative))
         return (better | (x if first else y).isnan()).select(x, y)
 
     return pick

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 from npaccel.ir.differences import FLIPPED, KEPT, OUTSIDE, POSITIVE, answer
+from npaccel.ir.processor import is_aarch64
 from npaccel.ir.scalar import Core, Expr
 
 __all__ = [
@@ -26,10 +27,9 @@ __all__ = [
 ]
 
 NAN = float("nan")
-_INF = float("inf")
-# What this processor makes of an invalid operation: on x86 its sign is negative.
-INVALID = _INF - _INF
-_NEGATIVE = math.copysign(1.0, INVALID) < 0
+# What the processor makes of an invalid operation: on x86 its sign is negative.
+_NEGATIVE = not is_aarch64()
+INVALID = math.copysign(NAN, -1.0 if _NEGATIVE else 1.0)
 
 
 def passed(name: str, dtype: str) -> int:

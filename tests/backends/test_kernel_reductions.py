@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from npaccel.backends.base import Grid
+from npaccel.ir import processor
 from npaccel.ir.nodes import (
     Flag,
     FlagKind,
@@ -80,6 +81,19 @@ def test_folds_over_one_axis(machine, fold, dtype):
         identity = run_identity(fold, dtype)
         np.testing.assert_array_equal(empty[1].ravel(), identity)
         assert fold is not Fold.SUM or not np.signbit(empty[1].real).any()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("fold", [Fold.MIN, Fold.FMAX])
+def test_folds_for_aarch64_take_the_lower_or_the_higher_zero(machine, monkeypatch, fold, dtype):
+    """As NumPy's loops there, in whatever order."""
+    monkeypatch.setattr(processor, "_MADE_FOR", ["aarch64"])
+    compiled = compile_kernel(_reduction(fold, dtype, band_rank=1), machine)
+    for n in (2, 9, 600):
+        data, out = np.zeros((3, n), dtype), _out(dtype, (3, n), 1)
+        data[1, 1::2] = data[2] = -0.0
+        run_step(compiled, (3, n), [data, out])
+        assert np.signbit(out[:, 0]).tolist() == [False, fold is Fold.MIN, True]
 
 
 def run_identity(fold, dtype):

@@ -8,6 +8,7 @@ from npaccel.backends.emit.builder import Builder, Name, Value
 from npaccel.backends.layout import identity_value, parts_of
 from npaccel.errors import InternalError
 from npaccel.ir.nodes import Fold, Reduce
+from npaccel.ir.processor import is_aarch64
 from npaccel.ir.scalar import Core
 
 __all__ = ["Combiner"]
@@ -107,7 +108,15 @@ class Combiner:
         if x.dtype[0] == "f":
             nan = x if self.fold in (Fold.MIN, Fold.MAX) else y
             wins = self._of(Core.OR, wins, self._b.compare(Core.NE, nan, nan))
+            if is_aarch64() and x.dtype != "f2":  # the lower or the higher one of two zeros
+                wins = self._of(Core.OR, wins, self._first_zero(x, y))
         return self._b.select(wins, x, y)
+
+    def _first_zero(self, x: Name, y: Name) -> Name:
+        b, integer = self._b, f"i{x.dtype[1:]}"
+        negative = b.compare(Core.LT, b.reinterpret(x, integer), b.constant(integer, 0, x.width))
+        chosen = negative if self.fold in _LOWEST else self._of(Core.NOT, negative)
+        return self._of(Core.AND, b.compare(Core.EQ, x, y), chosen)
 
     # Two components.
 

@@ -51,6 +51,10 @@ static const struct {
 
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys)
 {
+    bool picks = strcmp(op, "maximum") == 0 || strcmp(op, "minimum") == 0;
+    if (picks && PyTypeNum_ISFLOAT(type) && !NPA_NUMPY_AS_WRITTEN) {
+        return numpys; /* has other rules for zeros of two signs */
+    }
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
         if (loops[i].type == npa_canonical(type) && strcmp(loops[i].op, op) == 0) {
             return loops[i].loop;
