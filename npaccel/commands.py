@@ -38,6 +38,7 @@ __all__ = ["main"]
 
 PIPED_WIDTH = 100
 SAMPLE_ROWS = 20_000
+PROFILE = "npaccel.profile"  # what `npaccel profile` writes
 
 
 def main(words: Sequence[str]) -> int:
@@ -99,10 +100,13 @@ def add_profile_actions(command: argparse.ArgumentParser) -> None:
     show.add_argument("--trace", metavar="FILE", help="write it for Chrome's or Perfetto's viewer")
     show.add_argument("--html", metavar="FILE", help="write it as a page")
     compare = add_command(actions, "compare", "how two profiles differ, by line")
-    for action, names in ((show, ("profile",)), (compare, ("before", "after"))):
+    for action in (show, compare):
         action.add_argument("--json", action="store_true", help="for programs, in one line")
-        for name in names:
-            action.add_argument(name, metavar="PROFILE")
+    show.add_argument(
+        "profile", metavar="PROFILE", nargs="?", default=PROFILE, help=f"default: {PROFILE}"
+    )
+    for name in ("before", "after"):
+        compare.add_argument(name, metavar="PROFILE")
     show.set_defaults(command=show_profile)
     compare.set_defaults(command=compare_profiles)
 

@@ -54,7 +54,7 @@ an archive that holds __main__.py; - reads the program from standard input.
 Kind = Literal["file", "module", "code", "stdin"]
 PROFILE_HELP: Final = """\
 usage: npaccel profile [OPTION ...] SCRIPT [ARGUMENT ...]    and -m, -c, - as with npaccel run
-       npaccel profile show [--json | --trace FILE | --html FILE] PROFILE
+       npaccel profile show [--json | --trace FILE | --html FILE] [PROFILE]
        npaccel profile compare [--json] PROFILE PROFILE
 
 Run a program as npaccel run does, and write where its time went to a file; show that file: what to

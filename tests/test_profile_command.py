@@ -66,6 +66,11 @@ def test_a_program_that_fails_is_told_of_all_the_same(where) -> None:
     assert trace[-1] == "ValueError: as asked" and len(trace) == 4
     assert last.startswith("npaccel: the profile is in ")
     assert read(where / "npaccel.profile").lines
+    shown, named = (
+        run("profile", "show", where=where),
+        run("profile", "show", last.split()[-1], where=where),
+    )
+    assert (shown.returncode, shown.stdout) == (0, named.stdout)  # as the tutorial has it
 
 
 @pytest.mark.pending
