@@ -1,7 +1,7 @@
 # make demo      run the example programs with and without npaccel, print a table
 # make test      run the tests on the installed package: compiled, and the dispatch tests also with
 #                NumPy's loops, under check mode, without the guard, and with little address space
-# make ci        check and test, in a bare clone, with both processors busy; what .ci/run calls
+# make ci        check, docs and test, in a bare clone, with both processors busy; what .ci/run calls
 # make stage-... one of its stages (stage-rest ...); PYTEST_ADDOPTS=--durations=40 has it say which tests take long
 # make test-all  the same, and all tests without the guard, with little address space, and the slow
 # make differential  the tests that compare with NumPy, on the backend BACKEND=opencl: an hour
@@ -106,7 +106,7 @@ test: $(INSTALLED)
 ci:
 	@rm -rf "$(CODE)"
 	@$(MAKE) $(TWO) $(WHEEL)/built $(DEPENDENCIES) native
-	@$(MAKE) $(TWO) check $(STAGES)
+	@$(MAKE) $(TWO) check docs $(STAGES)
 
 native:
 	@$(require_compiler)
@@ -273,9 +273,17 @@ wheel-check:
 matrix:
 	$(PYTHON) tools/matrix.py $(ARGS) $(PYTHONS)
 
-docs: | $(BIN)/python
-	$(PIP) install --quiet 'mkdocs-material>=9.7,<10' 'mkdocstrings[python]>=1.0'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
+SITE := build/mkdocs
+# In an environment of its own, as tests run in the other one meanwhile.
+docs: $(SITE)/.npaccel-site
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --clean --quiet
+
+$(SITE)/.npaccel-site:
+	@$(require_python)
+	"$(PYTHON)" -m venv $(SITE)
+	@PIP_COMPILE=0 $(SITE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  'mkdocs-material>=9.7,<10' 'mkdocstrings[python]>=1.0'
+	@touch $@
 
 clean:
 	rm -rf build .bench $(INSTALLED) $(DEPENDENCIES) $(VENV)/.npaccel-bench

@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,21 @@ def test_the_plan_on_the_page_of_maps_is_what_is_printed(tmp_path: Path) -> None
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_site_has_the_pictures_of_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tool is asked without mkdocs, which `make docs` has."""
+    for name in ("griffe", "mkdocs", "mkdocs.structure", "mkdocs.structure.files"):
+        stand_in = types.ModuleType(name)
+        stand_in.__dict__.update(Extension=object, Object=object, File=object, Files=object)
+        monkeypatch.setitem(sys.modules, name, stand_in)
+    shown = runpy.run_path(str(ROOT / "tools/site.py"))["on_page_markdown"]
+    page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri="cluster.md"))
+    for text in ("![row block](maps/row_block.svg)", "[maps](usage.md#arrays)"):
+        assert shown(text, page=page, files=None) == text
+    assert (
+        shown("[the tool](../tools/site.py)", page=page, files=None) == "the tool (`tools/site.py`)"
+    )
 
 
 # Of bench/: what others import, and what has no contenders but NumPy.

@@ -12,7 +12,7 @@ import griffe
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
-LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)")
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)")
 ENTRY = re.compile(r"^(\w[\w, *.]*) : (.+)$", re.MULTILINE)
 SECTIONS = re.compile(r"^(Parameters|Attributes|Raises)\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", re.M | re.S)
 
