@@ -175,6 +175,7 @@ PyObject *npa_small_convolve(const function *f, PyObject *const *args, Py_ssize_
 {
     static const char *const known[] = {"a", "v", "mode"};
     PyObject *given[3] = {NULL};
+    (void)f;
     if (!npa_small_read(args, n, names, known, 3, given) || given[1] == NULL) {
         return NULL;
     }
