@@ -13,7 +13,7 @@ typedef struct {
     int ndim, axes; /* of what is picked; of the indices */
     npy_intp shape[2 * NPA_SMALL_DIMS];
     npy_intp n, size; /* how many; bytes of each */
-    npy_intp at[NPA_MOST_PLACES];
+    int64_t at[NPA_MOST_PLACES];
 } places;
 
 static bool is_index(PyObject *o)
@@ -26,7 +26,7 @@ static bool is_index(PyObject *o)
 }
 
 /* Whether all are in bounds; those below 0 count from the end. */
-NPA_EACH_PROCESSOR static bool add_axis(npy_intp *at, const npy_intp *index, npy_intp n,
+NPA_EACH_PROCESSOR static bool add_axis(int64_t *at, const npy_intp *index, npy_intp n,
                                         npy_intp extent, npy_intp stride)
 {
     npy_uintp outside = 0, last = (npy_uintp)extent - 1, step = (npy_uintp)stride;
