@@ -24,8 +24,8 @@ PyObject *npa_small_call_ours(PyUFuncObject *u, PyObject *const *args, Py_ssize_
  * another call. */
 PyObject *npa_small_numbers(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                             npa_exactness how);
-/* A number as what NumPy makes of it where it takes it for an array. NULL, perhaps without error: it
- * is none that NumPy has an own type for */
+/* A number as what NumPy makes of it where it takes it for an array. NULL, perhaps without error:
+ * it is none that NumPy has an own type for */
 PyObject *npa_small_strong(PyObject *o);
 /* The operator that NumPy's slot calls this for, after it was tried */
 extern PyUFuncObject *npa_small_refused;

@@ -322,8 +322,8 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
 
 enum { MOST_OF_RANGE = 1 << 30 };
 
-/* arange of which some are doubles: as many as NumPy counts, the second one the sum that it has, the
- * others as far apart as the first two are. */
+/* arange of which some are doubles: as many as NumPy counts, the second one the sum that it has,
+ * the others as far apart as the first two are. */
 static PyObject *range_of_doubles(PyObject *const *args, Py_ssize_t n)
 {
     double of[3] = {0, 0, 1};

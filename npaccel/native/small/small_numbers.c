@@ -6,7 +6,6 @@
 
 #include <numpy/arrayscalars.h>
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,12 +13,13 @@
 static inline int kind_of(PyObject *o)
 {
     PyTypeObject *t = Py_TYPE(o);
-    return t == &PyFloat_Type           ? NPA_WEAK_FLOAT
-           : t == &PyDoubleArrType_Type ? NPY_DOUBLE
-           : t == &PyLong_Type          ? NPA_WEAK_INT
-           : t == &PyLongArrType_Type   ? NPY_LONG
-           : t == &PyFloatArrType_Type  ? NPY_FLOAT
-                                        : -1;
+    bool usual = sizeof(long) == sizeof(npy_intp); /* what Python's whole numbers become */
+    return t == &PyFloat_Type                   ? NPA_WEAK_FLOAT
+           : t == &PyDoubleArrType_Type         ? NPY_DOUBLE
+           : t == &PyLong_Type && usual         ? NPA_WEAK_INT
+           : t == &PyLongArrType_Type && usual  ? NPY_LONG
+           : t == &PyFloatArrType_Type          ? NPY_FLOAT
+                                                : -1;
 }
 
 /* The type that NumPy's rule gives numbers of these two, if it is among those here; else -1.
@@ -72,7 +72,7 @@ static inline bool put(PyObject *o, int kind, int type, void *to)
     const void *from = type == NPY_LONG ? (void *)&i : type == NPY_FLOAT ? (void *)&f : (void *)&d;
     memcpy(to, from, type == NPY_FLOAT ? sizeof f : sizeof d);
     bool fits = type != NPY_FLOAT || kind == NPY_FLOAT || d == 0 || !isfinite(d) ||
-                (fabs(d) <= FLT_MAX && fabs(d) >= FLT_MIN);
+                (fabs(d) < 0x1p127 && fabs(d) >= 0x1p-126); /* a float, and a normal one */
     return overflow == 0 && fits;
 }
 
