@@ -19,6 +19,8 @@ static inline int kind_of(PyObject *o)
            : t == &PyLong_Type && usual         ? NPA_WEAK_INT
            : t == &PyLongArrType_Type && usual  ? NPY_LONG
            : t == &PyFloatArrType_Type          ? NPY_FLOAT
+           : t == &PyBool_Type                  ? NPY_BOOL
+           : t == &PyBoolArrType_Type           ? NPY_BOOL
                                                 : -1;
 }
 
@@ -29,6 +31,9 @@ static inline int common_type(int a, int b)
     bool weak = b >= NPA_WEAK_INT;
     if (a == b || (a == NPA_WEAK_FLOAT && b == NPA_WEAK_INT)) {
         return a;
+    }
+    if (a == NPY_BOOL || b == NPY_BOOL) {
+        return -1;
     }
     if (a >= NPA_WEAK_INT && !weak) {
         return common_type(b, a);
@@ -62,6 +67,10 @@ static const npa_way *way_of(PyUFuncObject *u, const int *kinds, npa_exactness h
 static inline bool put(PyObject *o, int kind, int type, void *to)
 {
     int overflow = 0;
+    if (kind == NPY_BOOL) {
+        *(npy_bool *)to = o == Py_True || o == PyArrayScalar_True;
+        return true;
+    }
     long i = kind == NPA_WEAK_INT ? PyLong_AsLongAndOverflow(o, &overflow)
              : kind == NPY_LONG   ? PyArrayScalar_VAL(o, Long) : 0;
     bool whole = kind == NPA_WEAK_INT || kind == NPY_LONG;

@@ -1,0 +1,109 @@
+"""Single calls on numbers, short lists and tiny arrays: NumPy alone, and in a block, by turns.
+
+    python bench/tiny_calls.py [--rounds 25] [--all] [--only TEXT]
+
+Prints the least time of each call in ns, NumPy's and ours, where ours is longer (--all: of each),
+and the geometric mean of NumPy's over ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import npaccel
+
+Array = np.ndarray[Any, Any]
+GIVEN: dict[str, Any] = {
+    "np": np,
+    "f": 0.7,
+    "i": 3,
+    "x": np.float64(1.3),
+    "s": np.float32(0.3),
+    "c": 1 + 2j,
+    "v": np.array([1.0, 2.0, 3.0]),
+    "w": np.array([3.0, 1.0, 2.0]),
+    "m": np.eye(3),
+    "M": np.ones((4, 4)),
+    "t": np.linspace(0, 1, 10),
+    "k": np.arange(5),
+    "b": np.linspace(0, 1, 10) > 0.5,
+    "g": np.random.default_rng(1),
+}
+CALLS = """
+np.sin(x) | np.sin(f) | np.sin(i) | np.sqrt(2) | np.exp(-f) | np.log(x) | np.abs(x) | np.floor(f)
+np.isnan(f) | np.isfinite(x) | np.sign(x) | np.deg2rad(f) | np.tanh(x) | np.cos(s) | np.square(x)
+np.arctan2(f, x) | np.hypot(f, f) | np.minimum(f, x) | np.maximum(i, 0) | np.mod(x, 1.0)
+np.power(x, 3) | np.add(f, f) | np.multiply(2, f) | np.divide(f, x) | np.greater(x, 0)
+np.logical_and(f > 0, x > 0) | np.copysign(f, -1) | np.floor_divide(7, 2) | np.gcd(4, 6)
+np.divmod(x, 1.0) | np.modf(x) | np.frexp(x) | np.clip(x, 0, 1) | np.round(x, 1) | round(x, 2)
+np.where(f > 0, 1, 2) | np.isclose(f, x) | np.float64(f) | x.item() | x * f | x + 1 | x**2
+np.max([f, i]) | np.mean([f, i]) | np.sum([f, i]) | np.median([f, x, f]) | np.argmax([f, x])
+np.linalg.norm([f, x]) | np.array([f, f, f]) | np.array([[f, f], [f, f]]) | np.array(f)
+np.atleast_1d(f) | np.asarray(v) | np.polyval([1, 2, 3], f) | np.interp(f, t, t)
+v + w | v * 2 | v / 2 | v**2 | -v | abs(v) | v > 1 | v == w | (v > 1).any() | b & b | ~b
+v @ w | m @ v | m @ m | v.dot(w) | np.cross(v, w) | np.outer(v, w) | np.linalg.norm(v - w)
+np.linalg.inv(m) | np.linalg.det(m) | np.linalg.solve(m, v) | np.linalg.eig(m) | np.linalg.svd(m)
+v[0] | v[1:] | v[::-1] | M[1, 2] | M[1] | M[:, 1] | v[:, None] | M.T | M.ravel() | M.reshape(2, 8)
+v.sum() | v.max() | v.mean() | v.std() | M.sum(axis=1) | np.max(M, axis=1) | np.sum(v > 1)
+v.tolist() | v.item(0) | v.copy() | v.astype(int) | float(v[0]) | v.fill(1.0) | list(v) | max(v)
+np.zeros(3) | np.zeros((3, 3)) | np.ones(3) | np.eye(3) | np.arange(5) | np.arange(0, 1, 0.1)
+np.linspace(0, 1, 10) | np.full(3, 1.5) | np.zeros_like(v) | np.concatenate([v, w])
+np.stack([v, w]) | np.append(v, 1.0) | np.roll(v, 1) | np.tile(v, 2) | np.repeat(v, 2)
+np.diff(v) | np.cumsum(v) | np.argsort(v) | np.unique(k) | np.isin(k, [1, 2]) | np.nonzero(b)
+np.searchsorted(t, f) | np.interp(t, t, t) | np.gradient(t) | np.convolve(v, w) | np.fft.fft(t)
+np.trapezoid(t, t) | np.percentile(v, 50) | np.nanmean(v) | np.allclose(v, w) | np.bincount(k)
+np.random.rand() | np.random.uniform(0, 1) | np.random.randint(0, 10) | np.random.rand(3)
+g.random() | g.normal() | g.integers(0, 5) | g.random(3)
+"""
+TIME_S = 2e-4  # of a turn
+
+
+def repeated(call: str) -> Callable[[int], None]:
+    found = dict(GIVEN)
+    exec(f"def repeat(n):\n    for _ in range(n):\n        {call}", found)
+    repeat: Callable[[int], None] = found["repeat"]
+    return repeat
+
+
+def took(repeat: Callable[[int], None], times: int) -> float:
+    start = time.perf_counter()
+    repeat(times)
+    return (time.perf_counter() - start) / times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--all", action="store_true", help="print each")
+    parser.add_argument("--only", default="", help="calls with this in them")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    calls = [c.strip() for line in CALLS.splitlines() for c in line.split(" | ") if c.strip()]
+    loops = {c: repeated(c) for c in calls if options.only in c}
+    times = {c: max(10, int(TIME_S / took(loop, 50))) for c, loop in loops.items()}
+    least = {c: [math.inf, math.inf] for c in loops}
+    for _ in range(options.rounds):
+        for call, loop in loops.items():
+            least[call][0] = min(least[call][0], took(loop, times[call]))
+        with npaccel.accelerate():
+            for call, loop in loops.items():
+                loop(5)
+                least[call][1] = min(least[call][1], took(loop, times[call]))
+    gains = {call: numpys / ours for call, (numpys, ours) in least.items()}
+    for call in sorted(gains, key=lambda c: gains[c]):
+        if options.all or gains[call] < 1:
+            numpys, ours = (round(1e9 * s) for s in least[call])
+            print(f"{gains[call]:5.2f} {numpys:7} {ours:7} ns  {call}")
+    mean = math.exp(sum(map(math.log, gains.values())) / len(gains))
+    print(f"{mean:5.2f} in the geometric mean of {len(gains)} calls")
+
+
+if __name__ == "__main__":
+    main()
