@@ -352,12 +352,29 @@ static PyObject *without_ellipsis(PyObject *self, PyObject *const *args, Py_ssiz
     return result;
 }
 
+/* npa_small_numbers, which is looked at where that is due. */
+static PyObject *on_numbers(PyObject *self, PyObject *const *args, Py_ssize_t n,
+                            npa_exactness exact)
+{
+    bool looked = npa_suspended == 0 && npa_look_inside == 0, due = looked && npa_until_look <= 1;
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    PyObject *result = npa_small_numbers((PyUFuncObject *)self, args, n, exact);
+    if (due && result != NULL) {
+        npa_stretch_end(&s, NPA_SMALL, 0);
+    } else if (due) {
+        npa_stretch_drop(&s);
+    } else {
+        npa_until_look -= looked && result != NULL;
+    }
+    return result;
+}
+
 static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                                   PyObject *names, npa_exactness exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     if (names == NULL && n > 0 && !PyArray_Check(args[0])) {
-        PyObject *result = npa_small_numbers((PyUFuncObject *)self, args, n, exact);
+        PyObject *result = on_numbers(self, args, n, exact);
         if (result != NULL || PyErr_Occurred()) {
             return result;
         }
