@@ -42,6 +42,7 @@ __all__ = [
     "processor",
     "processor_features",
     "processors",
+    "scheduled",
     "user",
 ]
 
@@ -52,6 +53,7 @@ PLAIN: Final[int] = (
 LAST_CACHE = "/sys/devices/system/cpu/cpu0/cache/index3/size"
 AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
 PROCESSOR, MAPPED = "/proc/cpuinfo", "/proc/self/maps"
+SCHEDULED = "/proc/thread-self/schedstat"
 _locks: list[AbstractContextManager[Any]] = []
 _held: dict[int, ExitStack] = {}  # by threads that fork
 
@@ -197,6 +199,16 @@ def processor() -> str:
 def processor_features() -> frozenset[str]:
     """The first one's, as Linux calls them; none where it does not tell."""
     return frozenset(_told("flags").split())
+
+
+def scheduled() -> tuple[float, float]:
+    """Seconds that this thread has run, and that it has waited for a processor, as Linux counts."""
+    try:
+        with open(SCHEDULED, encoding="ascii") as file:
+            ran, waited, *_ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return 0.0, 0.0
+    return 1e-9 * ran, 1e-9 * waited
 
 
 def last_cache_bytes() -> int:

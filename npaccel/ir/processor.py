@@ -1,10 +1,10 @@
 """The kind of processor that code is made for, where NumPy's results hang on it."""
 
-import os
+import platform
 
 __all__ = ["is_aarch64", "make_for"]
 
-_MADE_FOR = [os.uname().machine if hasattr(os, "uname") else ""]  # Windows has no kernels
+_MADE_FOR = [platform.machine()]
 
 
 def is_aarch64() -> bool:

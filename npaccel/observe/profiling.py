@@ -16,6 +16,7 @@ from npaccel.later import later
 from npaccel.observe import usage
 from npaccel.observe.profile_file import Counted, Recorded, recorded
 from npaccel.own import os
+from npaccel.system import scheduled
 
 if TYPE_CHECKING:
     from npaccel.observe import hindrances, html, profile_data, profile_page, profile_text
@@ -34,16 +35,6 @@ def _libraries() -> tuple[str, ...]:
     """Where Python's own modules lie and those that were installed, as NumPy was."""
     installed = os.path.dirname(os.path.dirname(np.__file__))
     return os.path.dirname(os.__file__) + os.sep, installed + os.sep, "<frozen ", "<string>"
-
-
-def _scheduled() -> tuple[float, float]:
-    """Seconds that this thread has run, and that it has waited for a processor, as Linux counts."""
-    try:
-        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
-            ran, waited, *_ = map(int, file.read().split())
-    except (OSError, ValueError):
-        return 0.0, 0.0
-    return 1e-9 * ran, 1e-9 * waited
 
 
 class Profiling:
@@ -100,7 +91,7 @@ class Profiling:
         except RuntimeError as error:
             raise ProfileError(f"{error}; end that one first") from None
         self._process = os.getpid()
-        self._before, self._scheduled = before, _scheduled()
+        self._before, self._scheduled = before, scheduled()
         return self
 
     def __exit__(
@@ -121,14 +112,14 @@ class Profiling:
         assert self._before is not None
         counted, times = self._before
         self._before = None
-        found, scheduled = _native.profile_end(), _scheduled()
+        found, ran = _native.profile_end(), scheduled()
         spent = _native.times(None)
         seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
         made = recorded(found, counted, self._count())
         share = usage.kernel_share(seconds)
         sizes = [request[2] for run in made.runs for request in run[3]]
         made.head |= hindrances.limits(max(sizes)) if sizes else {}
-        pairs = zip(scheduled, self._scheduled, strict=True)
+        pairs = zip(ran, self._scheduled, strict=True)
         made.head["scheduled_s"] = [max(now - then, 0.0) for now, then in pairs]
         made.head["about"] = self._told()
         made.head["usage"] = {"activities_s": seconds, "kernel_share": share}
