@@ -29,6 +29,10 @@ __all__ = [
 
 NUMPYS = "np.", "numpy."
 THROUGH = ("sum", "max", "min", "any", "all", "map", "sorted")  # Python's own functions
+# What needs values: Python's functions, NumPy's that give a number, and attributes.
+READERS = ("float", "int", "bool", "str", "repr", "print", "len", "list", "tuple", *THROUGH)
+FOLDS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "prod", "std", "var", "argmax")
+READING = ("item", "tolist", "tobytes", "tofile", "dump", "dumps", "data", "ctypes")
 EACH = ("zip", "enumerate", "reversed", "nditer", "ndenumerate")  # what a loop takes elements of
 COMPREHENSIONS = ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp
 MAKING = ("array", "asarray")
@@ -256,11 +260,6 @@ def used_as_number(tree: ast.AST) -> str:
             case ast.Call(ast.Attribute(inner, "item"), []):
                 return ast.unparse(inner)
     return ""
-
-
-READERS = ("float", "int", "bool", "str", "repr", "print", "len", "list", "tuple", *THROUGH)
-FOLDS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "prod", "std", "var", "argmax")
-READING = ("item", "tolist", "tobytes", "tofile", "dump", "dumps", "data", "ctypes")
 
 
 def reads_itself(tree: ast.AST) -> bool:

@@ -206,18 +206,11 @@ static bool target_passes(const call *c, Py_ssize_t all)
 static PyObject *do_small(const npa_small_function *f, PyObject *ufunc, PyObject *const *args,
                           Py_ssize_t n, PyObject *names)
 {
-    bool looked = npa_suspended == 0 && npa_look_inside == 0, mine = false;
-    bool due = looked && npa_until_look <= 1;
-    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    npa_small_look look = npa_small_look_begin();
     PyObject *result = f != NULL ? npa_small_function_call(f, args, n, names)
                                  : npa_small_reduce(ufunc, args, n, names);
-    if (due && result != NULL) {
-        npa_stretch_end(&s, NPA_SMALL, npa_most_bytes(args, 1, &mine));
-    } else if (due) {
-        npa_stretch_drop(&s);
-    } else {
-        npa_until_look -= looked && result != NULL;
-    }
+    bool mine = false, done = result != NULL;
+    npa_small_look_end(&look, done, look.due && done ? npa_most_bytes(args, 1, &mine) : 0);
     return result;
 }
 

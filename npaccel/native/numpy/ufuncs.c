@@ -356,16 +356,9 @@ static PyObject *without_ellipsis(PyObject *self, PyObject *const *args, Py_ssiz
 static PyObject *on_numbers(PyObject *self, PyObject *const *args, Py_ssize_t n,
                             npa_exactness exact)
 {
-    bool looked = npa_suspended == 0 && npa_look_inside == 0, due = looked && npa_until_look <= 1;
-    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    npa_small_look look = npa_small_look_begin();
     PyObject *result = npa_small_numbers((PyUFuncObject *)self, args, n, exact);
-    if (due && result != NULL) {
-        npa_stretch_end(&s, NPA_SMALL, 0);
-    } else if (due) {
-        npa_stretch_drop(&s);
-    } else {
-        npa_until_look -= looked && result != NULL;
-    }
+    npa_small_look_end(&look, result != NULL, 0);
     return result;
 }
 

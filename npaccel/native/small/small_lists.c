@@ -26,6 +26,9 @@ static inline int take_number(PyObject *o, long *i, double *d)
         *i = o == Py_True;
         return NPY_BOOL;
     }
+    if (sizeof(long) != sizeof(npy_intp)) {
+        return -1; /* whole numbers become others there */
+    }
     if (PyLong_CheckExact(o)) {
         *i = PyLong_AsLongAndOverflow(o, &overflow);
     } else if (Py_IS_TYPE(o, &PyLongArrType_Type)) {

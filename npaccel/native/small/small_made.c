@@ -351,7 +351,6 @@ static PyObject *range_of_doubles(PyObject *const *args, Py_ssize_t n)
 PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    enum { MOST = MOST_OF_RANGE };
     int64_t of[3] = {0, 0, 1};
     if (names != NULL || n > 3 || sizeof(long) != sizeof(npy_intp)) {
         return NULL;
@@ -363,9 +362,9 @@ PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n
     }
     for (Py_ssize_t k = 0; k < n; k++) {
         int overflow = 1;
-        of[n == 1 ? 1 : k] =
-            PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : MOST;
-        if (overflow || of[n == 1 ? 1 : k] <= -MOST || of[n == 1 ? 1 : k] >= MOST) {
+        int64_t *to = &of[n == 1 ? 1 : k];
+        *to = PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : 0;
+        if (overflow || *to <= -MOST_OF_RANGE || *to >= MOST_OF_RANGE) {
             return NULL;
         }
     }

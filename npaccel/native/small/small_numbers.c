@@ -25,7 +25,7 @@ static inline int kind_of(PyObject *o)
 }
 
 /* The type that NumPy's rule gives numbers of these two, if it is among those here; else -1.
- * Python's own ones are weak. */
+ * Python's own ones are weak. (npa_find_rule would ask Python, at the first call of each kind.) */
 static inline int common_type(int a, int b)
 {
     bool weak = b >= NPA_WEAK_INT;

@@ -482,6 +482,26 @@ static inline bool npa_look_due(void)
 npa_stretch npa_stretch_begin(void);
 void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes);
 void npa_stretch_drop(const npa_stretch *s); /* instead of end: that was not the call after all */
+/* A call on what is small, that may be another's after all: looked at where that is due. */
+typedef struct {
+    bool looked, due;
+    npa_stretch stretch;
+} npa_small_look;
+static inline npa_small_look npa_small_look_begin(void)
+{
+    bool looked = npa_suspended == 0 && npa_look_inside == 0, due = looked && npa_until_look <= 1;
+    return (npa_small_look){looked, due, due ? npa_stretch_begin() : (npa_stretch){0}};
+}
+static inline void npa_small_look_end(const npa_small_look *l, bool done, size_t bytes)
+{
+    if (l->due && done) {
+        npa_stretch_end(&l->stretch, NPA_SMALL, bytes);
+    } else if (l->due) {
+        npa_stretch_drop(&l->stretch);
+    } else {
+        npa_until_look -= l->looked && done;
+    }
+}
 void npa_look_next(enum npa_hindrance kind); /* the next call is looked at, and is that */
 void npa_run_because(enum npa_hindrance kind); /* what this thread runs next; else it is read */
 void npa_hinder_ran(int requests, double seconds);
