@@ -14,6 +14,7 @@ __all__ = ["FoldOrder", "fold_order"]
 
 SHORT_ROW = 512  # rows below this join the ones that follow them in memory
 BAND_LANES = 8  # results that lie behind one another have a lane each, from so many on
+LANES = 32  # of any other result that has so many elements, or more than there are results
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,10 @@ def fold_order(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]
     banded = False
     if band and inner:
         side = _side_by_side(band, shape, strides)
-        lanes = min(BAND_LANES, math.prod(shape[axis] for axis in band))
         along = side >= BAND_LANES and strides[band[-1]] == 1 and strides[inner[-1]] != 1
-        banded = along or math.prod(shape[axis] for axis in inner) <= lanes
+        elements = math.prod(shape[axis] for axis in inner)
+        few = elements < LANES and elements <= math.prod(shape[axis] for axis in band)
+        banded = along or few
         if banded and side < 2 * BAND_LANES:
             band.append(band.pop(band.index(max(band, key=lambda axis: shape[axis]))))
     return FoldOrder(tuple(band), tuple(inner[:first]), tuple(inner[first:]), banded)

@@ -348,7 +348,8 @@ class Kernel:
 # l + 16, then + 8, 4, 2, 1. Chunk results combine as a binary counter too. With inner_rank > 1
 # the last inner axis is one such sequence of its own and the rows' results are combined in
 # row-major order of the other inner axes as a binary counter. For vector_band each band point has
-# 1 lane and blocks of 16: the same counter, no lane fold, chunks of 32768 likewise.
+# 1 lane and blocks of 16: the same counter, no lane fold, chunks of 32768 likewise. Which of both a
+# sum has is fold_order.py's: 1 lane for columns, and for short rows, by which 32 would not be full.
 # f2 accumulates in f4 and rounds once at the end. Other folds are exact in any order; where a
 # fold may return either of two equal values (0.0 and -0.0) any is right.
 

@@ -6,7 +6,7 @@
 #include "loops/loops.h"
 
 enum {
-    NPA_FOLD_LANES = 32,
+    NPA_FOLD_LANES = 32, /* of a result that has so many elements, or more than there are results */
     NPA_FOLD_BLOCK = 512,      /* elements that go to the lanes before these are combined */
     NPA_FOLD_BAND_BLOCK = 16,  /* the same where each result has one lane */
     NPA_FOLD_CHUNK = 32768,
@@ -35,8 +35,8 @@ typedef void npa_lanes_function(void *lanes, const void *x, int64_t n);
 typedef struct npa_arithmetic {
     npa_combine_function *combine;
     npa_lanes_function *lanes;
-    /* sums[i] += x[k * step + i] */
-    void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n);
+    /* sums[i] += x[k * step + i * apart], k < m, i < n */
+    void (*columns)(void *sums, const void *x, int64_t step, int64_t apart, int64_t m, int64_t n);
     /* results[r] = the sum of x[r * step + k * apart], k < n; n: at most NPA_FOLD_BLOCK, or
      * NPA_FOLD_LANES where `apart` is not 1 */
     void (*rows)(const void *x, int64_t step, int64_t apart, int64_t n, int64_t m, void *results);

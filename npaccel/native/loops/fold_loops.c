@@ -8,8 +8,8 @@
 #pragma GCC optimize("O3", "no-associative-math")
 #endif
 
-/* ABREAST: short rows, at once; SOME: lanes of pairs that lie apart */
-enum { LANES = NPA_FOLD_LANES, ABREAST = 8, SOME = 8, FOUR = 4 };
+/* ABREAST: rows of less than FEW, at once; SOME: lanes of pairs that lie apart */
+enum { LANES = NPA_FOLD_LANES, ABREAST = 8, FEW = 128, SOME = 8, FOUR = 4 };
 enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a chunk's blocks */
 
 /* In all of these W values of type T are an element.
@@ -51,13 +51,12 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
         memcpy(here, lanes, sizeof here);                                                          \
         INTO_LANES(here, (const T *)x, n * (W), W);                                                \
         memcpy(lanes, here, sizeof here);                                                          \
-    }                                                                                              \
-    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step,         \
-                                                  int64_t m, int64_t n)                            \
+    }
+/* Sums of columns: of neighbours, or of such that lie apart. */
+#define FOLD_COLUMNS(NAME, T, W)                                                                   \
+    NPA_EACH_PROCESSOR static void columns_of_##NAME(T *restrict to, const T *restrict from,       \
+                                                     int64_t step, int64_t m, int64_t n)           \
     {                                                                                              \
-        T *restrict to = sums;                                                                     \
-        const T *restrict from = x;                                                                \
-        step *= (W), n *= (W);                                                                     \
         /* Results are loaded and stored once for four rows. */                                    \
         for (; m >= 4; m -= 4, from += 4 * step) {                                                 \
             const T *b = from + step, *c = b + step, *d = c + step;                                \
@@ -70,6 +69,35 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
                 to[i] = to[i] + from[i];                                                           \
             }                                                                                      \
         }                                                                                          \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step,         \
+                                                  int64_t apart, int64_t m, int64_t n)             \
+    {                                                                                              \
+        T *to = sums;                                                                              \
+        const T *from = x;                                                                         \
+        int64_t i = 0;                                                                             \
+        step *= (W), apart *= (W);                                                                 \
+        if (apart == (W)) {                                                                        \
+            columns_of_##NAME(to, from, step, m, n * (W));                                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (; i + ABREAST <= n; i += ABREAST, to += ABREAST * (W), from += ABREAST * apart) {     \
+            T here[ABREAST * (W)];                                                                 \
+            memcpy(here, to, sizeof here);                                                         \
+            for (int64_t k = 0; k < m; k++) {                                                      \
+                for (int w = 0; w < ABREAST * (W); w++) {                                          \
+                    here[w] = here[w] + from[k * step + w / (W) * apart + w % (W)];                \
+                }                                                                                  \
+            }                                                                                      \
+            memcpy(to, here, sizeof here);                                                         \
+        }                                                                                          \
+        for (; i < n; i++, to += (W), from += apart) {                                             \
+            for (int64_t k = 0; k < m; k++) {                                                      \
+                for (int w = 0; w < (W); w++) {                                                    \
+                    to[w] = to[w] + from[k * step + w];                                            \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 /* to[0] = the result of n elements, every `apart`; of m rows, one behind the other every `step`.
  * Rows are of at most a block, or of LANES where the elements lie apart. */
@@ -79,12 +107,18 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
     {                                                                                              \
         T *to = results;                                                                           \
         int64_t r = 0;                                                                             \
-        for (; n <= LANES && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */      \
+        for (; n < FEW && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */         \
             T lanes[LANES][ABREAST * (W)];                                                         \
             const T *from = (const T *)x + r * step * (W);                                         \
-            for (int64_t k = 0; k < n; k++) {                                                      \
+            for (int64_t k = 0; k < n && k < LANES; k++) {                                         \
                 for (int w = 0; w < ABREAST * (W); w++) {                                          \
                     lanes[k][w] = 0 + from[(w / (W) * step + k * apart) * (W) + w % (W)];          \
+                }                                                                                  \
+            }                                                                                      \
+            for (int64_t k = LANES; k < n; k++) {                                                  \
+                T *to = lanes[k % LANES];                                                          \
+                for (int w = 0; w < ABREAST * (W); w++) {                                          \
+                    to[w] = to[w] + from[(w / (W) * step + k * apart) * (W) + w % (W)];            \
                 }                                                                                  \
             }                                                                                      \
             for (int half = LANES / 2; half > 0; half /= 2) {                                      \
@@ -186,7 +220,8 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
         HALVE(lanes, W)                                                                            \
         memcpy(result, lanes, (W) * sizeof(T));                                                    \
     }
-#define FOLDS(NAME, T, W) FOLD(NAME, T, W) FOLD_ROWS(NAME, T, W) FOLD_CHUNK(NAME, T, W)
+#define FOLDS(NAME, T, W)                                                                          \
+    FOLD(NAME, T, W) FOLD_COLUMNS(NAME, T, W) FOLD_ROWS(NAME, T, W) FOLD_CHUNK(NAME, T, W)
 FOLDS(f4, float, 1)
 FOLDS(f8, double, 1)
 FOLDS(c8, float, 2)

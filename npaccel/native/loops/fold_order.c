@@ -88,7 +88,7 @@ void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint
         int64_t inner = product(o->inner, o->ninner, shape), side = side_by_side(o, shape, strides);
         bool along = side >= NPA_FOLD_BAND && strides[last] == size &&
                      strides[o->inner[o->ninner - 1]] != size;
-        o->banded = along || (inner <= NPA_FOLD_BAND && inner <= product(o->band, o->nband, shape));
+        o->banded = along || (inner < NPA_FOLD_LANES && inner <= product(o->band, o->nband, shape));
         if (o->banded && side < 2 * NPA_FOLD_BAND) {
             longest_last(o, shape);
         }

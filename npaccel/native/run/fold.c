@@ -299,7 +299,7 @@ typedef struct {
     const fold *f;
     columns *c;
     int64_t n, last;
-    bool dense, once;
+    bool whole, once;
     counter blocks, chunks, rows;
 } columns_state;
 
@@ -309,7 +309,8 @@ static void add_row(columns_state *s, const char *p, const char *mask)
     const fold *f = s->f;
     const arithmetic *a = f->a;
     columns *c = s->c; /* several: rows, together */
-    bool several = s->dense && mask == NULL && f->in_row % a->size == 0;
+    bool several = s->whole && mask == NULL && f->in_row % a->size == 0;
+    int64_t apart = s->whole && mask == NULL ? f->in_step[s->last] / a->size : 1;
     for (int64_t i = 0, many; i < f->row; i += many) {
         int64_t left = NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK;
         many = !several ? 1 : left < f->row - i ? left : f->row - i;
@@ -318,8 +319,8 @@ static void add_row(columns_state *s, const char *p, const char *mask)
         }
         const void *x = load(f, p + i * f->in_row, f->in_step[s->last],
                              mask != NULL ? mask + i * f->mask_row : NULL, f->mask_step[s->last],
-                             s->n, c->room, s->dense);
-        a->columns(c->sums, x, f->in_row / a->size, many, s->n);
+                             s->n, c->room, s->whole);
+        a->columns(c->sums, x, f->in_row / a->size, apart, many, s->n);
         bool end = i + many == f->row;
         if (!s->once && ((i + many) % NPA_FOLD_BAND_BLOCK == 0 || end)) {
             push(&s->blocks, a, c->sums);
@@ -339,7 +340,7 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
     int last = o->band[o->nband - 1];
     size_t bytes = (size_t)(n * a->size);
     columns_state s = {.f = f, .c = c, .n = n, .last = last,
-                       .dense = f->type == a->type && f->in_step[last] == a->size,
+                       .whole = f->type == a->type && f->in_step[last] % a->size == 0,
                        .once = f->rows == 1 && f->row <= NPA_FOLD_BAND_BLOCK,
                        .blocks = {.width = n, .stack = c->blocks, .bytes = bytes},
                        .chunks = {.width = n, .stack = c->chunks, .bytes = bytes},
