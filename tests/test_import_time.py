@@ -25,7 +25,7 @@ START = frozenset(
             *("dispatch.fallback", "dispatch.flat", "dispatch.function", "dispatch.gather"),
             *("dispatch.indexing", "dispatch.method", "dispatch.operands", "dispatch.redirect"),
             *("dispatch.rules", "dispatch.special", "dispatch.ufunc"),
-            *("ir", "ir.kinds", "ir.names"),
+            *("ir", "ir.kinds", "ir.names", "ir.differences"),
             *("runtime", "runtime.engine", "runtime.engine.first", "runtime.process"),
             *(f"runtime.process.{name}" for name in PROCESS),
         )

@@ -30,10 +30,10 @@ def file_stamps(folder: str) -> list[str]:
     return found
 
 
-def package_identity(libraries: tuple[str, ...], numpy_version: str) -> str:
-    """Digest that changes with the code of this package, with one of `libraries`, or with NumPy,
-    which is asked what kernels have to do as it does."""
-    stamps = [sys.implementation.cache_tag, f"numpy {numpy_version}"]
+def package_identity(libraries: tuple[str, ...], loops: str) -> str:
+    """Digest that changes with the code of this package, with one of `libraries`, or with NumPy's
+    loops (ir/differences.py), which are asked what kernels have to do as they do."""
+    stamps = [sys.implementation.cache_tag, f"numpy {loops}"]
     stamps += file_stamps(os.path.dirname(os.path.dirname(__file__)))
     for name in libraries:
         spec = find_spec(name)

@@ -41,6 +41,7 @@ from npaccel.cluster.plans import ClusterPlan
 from npaccel.cluster.shipping import portable
 from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connect, open_door
 from npaccel.errors import BackendUnavailable
+from npaccel.ir.differences import loops
 
 __all__ = [
     "Counted",
@@ -148,7 +149,7 @@ class NodeActor:
 
     def identity(self) -> tuple[str, str]:
         """What its bits may depend on: versions, and which vectors the processor has."""
-        return f"NumPy {np.__version__}", _native.cpu()[0]
+        return f"NumPy {loops()}", _native.cpu()[0]
 
     def place(self) -> Place:
         """Where it listens."""

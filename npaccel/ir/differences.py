@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from npaccel.later import later
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
 else:
     np = later("numpy")
 
-__all__ = ["FLIPPED", "KEPT", "OUTSIDE", "POSITIVE", "answer", "answers", "assumed", "hold"]
+__all__ = [
+    "FLIPPED",
+    "KEPT",
+    "OUTSIDE",
+    "POSITIVE",
+    "answer",
+    "answers",
+    "assumed",
+    "hold",
+    "loops",
+]
 
 # What a function of one operand makes of a NaN's sign.
 KEPT, POSITIVE, FLIPPED = 0, 1, 2
@@ -28,6 +39,14 @@ OUTSIDE = {"log": -1.0, "log2": -1.0, "log10": -1.0, "arcsin": 2.0, "arccos": 2.
 
 # Instead of asking: what a build assumes, which learns from it what was asked.
 _ASSUMED: ContextVar[dict[str, int] | None] = ContextVar("_ASSUMED", default=None)
+
+
+def loops() -> str:
+    """What the answers depend on: NumPy's version, and the processor's instructions that it may
+    use (the variable NPY_DISABLE_CPU_FEATURES takes some away)."""
+    core = import_module("numpy._core._multiarray_umath")
+    names = (name for name, used in core.__cpu_features__.items() if used)
+    return " ".join([import_module("numpy").__version__, *names])
 
 
 def answer(question: str) -> int:

@@ -312,8 +312,7 @@ static void add_row(columns_state *s, const char *p, const char *mask)
     bool several = s->whole && mask == NULL && f->in_row % a->size == 0;
     int64_t apart = s->whole && mask == NULL ? f->in_step[s->last] / a->size : 1;
     for (int64_t i = 0, many; i < f->row; i += many) {
-        int64_t left = NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK;
-        many = !several ? 1 : left < f->row - i ? left : f->row - i;
+        many = !several ? 1 : Py_MIN(NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK, f->row - i);
         if (i % NPA_FOLD_BAND_BLOCK == 0) {
             fill(a, c->sums, s->n);
         }

@@ -10,9 +10,8 @@ import contextlib
 import sys
 from typing import Any
 
-import numpy as np
-
 from npaccel import _native, system
+from npaccel.ir.differences import loops
 from npaccel.own import os, time
 from npaccel.runtime.helper.frames import Unpacker, pack
 from npaccel.runtime.process.guarding import why_no_helper
@@ -184,7 +183,7 @@ class Helper:
         self._unpacker = Unpacker()
         cpu, vector_bytes = _native.cpu()
         lent = str(int(_native.threads() > 1))  # see _lend
-        facts = [FOLDER, cpu, str(vector_bytes), lent, np.__version__]
+        facts = [FOLDER, cpu, str(vector_bytes), lent, loops()]
         arguments = [sys.executable, "-I", SCRIPT, *facts, *system.module_path()]
         try:
             sys.audit("os.posix_spawn", sys.executable, arguments, None)

@@ -50,9 +50,9 @@ PRIORITY, GROUP_PRIORITY, LAST_GROUP_PRIORITY = 15, 10, 19
 class Worker:
     """What stays between jobs."""
 
-    def __init__(self, numpy_version: str) -> None:
+    def __init__(self, loops: str) -> None:
         self.backend: Backend = open_backend(HOST)
-        self.identity = package_identity(("llvmlite",), numpy_version)
+        self.identity = package_identity(("llvmlite",), loops)
         self._streams: Streams = {}
         self._store: Store | None = None
         self._known: dict[str, Image] = {}
@@ -218,12 +218,12 @@ def lower_priority(lent: bool) -> None:
         system.nice(PRIORITY, GROUP_PRIORITY)
 
 
-def main(numpy_version: str, lent: bool) -> None:
+def main(loops: str, lent: bool) -> None:
     """Serve until the input ends or nothing was asked for a while."""
     lower_priority(lent)
     out = os.dup(1)
     os.dup2(2, 1)  # what libraries print is no reply
-    worker = Worker(numpy_version)
+    worker = Worker(loops)
     _tell(out, worker.identity)
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from npaccel import _native, system
 from npaccel.caches.identity import package_identity
 from npaccel.caches.startup_profile import StartupProfiles
 from npaccel.caches.store import Store
 from npaccel.config import Config
+from npaccel.ir.differences import loops
 from npaccel.runtime.process.warn import tell
 
 __all__ = ["Disk"]
@@ -26,7 +25,7 @@ class Disk:
         self._config = config
         self._store: Store | None = None
         # Now: by the first flush the files may not be those any more that are being imported.
-        self._identity = package_identity(("llvmlite",), np.__version__)
+        self._identity = package_identity(("llvmlite",), loops())
         self._processor = _native.cpu()[0]
         self.startup_profiles = StartupProfiles(self.store, self.full_identity)
         system.at_fork(after_in_child=self._forked)
