@@ -54,10 +54,9 @@ def take_array(value: Any) -> np.ndarray[Any, Any]:
         raise NotRecorded(f"operand of type {type(value).__name__}")
     array: np.ndarray[Any, Any] = value
     if not recordable(array.dtype):
-        name = array.dtype.name
-        raise NotRecorded(
-            f"dtype {name} has no kernel" if array.dtype.isnative else "swapped bytes"
-        )
+        dtype = array.dtype
+        plain = f"dtype {dtype.name} has no kernel" if dtype.metadata is None else "metadata"
+        raise NotRecorded(plain if dtype.isnative else "swapped bytes")
     if not array.flags.aligned or array.ndim > MAX_DIMENSIONS:
         raise NotRecorded("unaligned array" if array.ndim <= MAX_DIMENSIONS else "many dimensions")
     return array

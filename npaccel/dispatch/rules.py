@@ -154,7 +154,7 @@ def _meant(told: Any) -> Any:
 
 def recordable(dtype: Dtype) -> bool:
     """Whether arrays of `dtype` can be operands of a recorded request."""
-    return dtype.char in RECORDABLE and dtype.isnative
+    return dtype.char in RECORDABLE and dtype.isnative and dtype.metadata is None
 
 
 def _may_warn(ufunc: np.ufunc, loop: Sequence[Dtype]) -> bool:

@@ -12,8 +12,8 @@ static bool is_factor(PyObject *o, int most)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     return (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) && PyArray_ISNUMBER(a) &&
-           !PyArray_ISINTEGER(a) && npa_type_known(PyArray_TYPE(a)) &&
-           PyArray_TYPE(a) != NPY_HALF && PyArray_ISALIGNED(a) && PyArray_ISNOTSWAPPED(a) &&
+           !PyArray_ISINTEGER(a) && npa_dtype_known(PyArray_DESCR(a)) &&
+           PyArray_TYPE(a) != NPY_HALF && PyArray_ISALIGNED(a) &&
            PyArray_NDIM(a) >= 1 && PyArray_NDIM(a) <= most && PyArray_SIZE(a) > 0;
 }
 

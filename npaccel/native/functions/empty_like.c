@@ -63,7 +63,7 @@ PyObject *npa_record_empty_like(PyObject *const *args, Py_ssize_t n, PyObject *n
     }
     PyArrayObject *a = prototype.array;
     PyArray_Descr *d = dtype != Py_None ? (PyArray_Descr *)dtype : PyArray_DESCR(a);
-    if (!npa_type_known(d->type_num) || !PyArray_ISNBO(d->byteorder)) {
+    if (!npa_dtype_known(d)) {
         return NULL;
     }
     return shape == Py_None              ? npa_new_like(a, d)

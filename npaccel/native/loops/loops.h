@@ -43,6 +43,8 @@ typedef struct {
 /* -------------------------------------------------------------------------------------- types.c */
 
 bool npa_type_known(int type);
+/* The type as NumPy has it: bytes in the processor's order, without metadata. */
+bool npa_dtype_known(const PyArray_Descr *d);
 bool npa_array_known(PyArrayObject *a);
 /* Bytes of what lies behind the first axes without gaps; 0: there are gaps, or nothing. */
 npy_intp npa_bytes_behind(PyArrayObject *a, int axes);

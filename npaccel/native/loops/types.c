@@ -10,12 +10,17 @@ bool npa_type_known(int type)
            type == NPY_HALF;
 }
 
+bool npa_dtype_known(const PyArray_Descr *d)
+{
+    return npa_type_known(d->type_num) && PyArray_ISNBO(d->byteorder) &&
+           PyDataType_METADATA(d) == NULL; /* which results keep */
+}
+
 /* Views are in elements: strides and addresses must be whole ones, which alignment promises for no
  * complex dtype (a field of a record may lie 24 bytes apart). */
 bool npa_array_known(PyArrayObject *a)
 {
-    PyArray_Descr *d = PyArray_DESCR(a);
-    if (!npa_type_known(d->type_num) || !PyArray_ISNBO(d->byteorder) || !PyArray_ISALIGNED(a) ||
+    if (!npa_dtype_known(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) ||
         PyArray_NDIM(a) > NPA_MAX_DIMS) {
         return false;
     }

@@ -71,7 +71,7 @@ bool npa_same_array(const npa_node *node, PyObject *o)
     PyArrayObject *a = (PyArrayObject *)o;
     PyArray_Descr *d = PyArray_DESCR(a);
     size_t bytes = sizeof(npy_intp) * (size_t)node->n;
-    return d->type_num == node->type && PyArray_ISNBO(d->byteorder) && PyArray_NDIM(a) == node->n &&
+    return d->type_num == node->type && npa_dtype_known(d) && PyArray_NDIM(a) == node->n &&
            memcmp(PyArray_DIMS(a), node->lengths, bytes) == 0 &&
            memcmp(PyArray_STRIDES(a), node->lengths + node->n, bytes) == 0 &&
            ((uintptr_t)PyArray_DATA(a) & (uintptr_t)(PyDataType_ELSIZE(d) - 1)) == 0 &&

@@ -86,7 +86,7 @@ static int asked_type(PyObject *dtype)
         return -1;
     }
     const PyArray_Descr *d = (const PyArray_Descr *)dtype;
-    return npa_type_known(d->type_num) && PyArray_ISNBO(d->byteorder) ? d->type_num + 1 : -1;
+    return npa_dtype_known(d) ? d->type_num + 1 : -1;
 }
 
 /* A call that waits for nothing: no section looks on, and floating-point errors can be told

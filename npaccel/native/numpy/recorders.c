@@ -245,9 +245,8 @@ static PyObject *recorded_copy(PyObject *object, PyArray_Descr *descr)
     npa_value value;
     bool usual = npa_classify(object, &value) && value.array != NULL && npa_wants(&value, 1) &&
                  PyArray_NDIM(value.array) > 0 && PyArray_NDIM(value.array) <= NPA_MAX_DIMS &&
-                 PyArray_SIZE(value.array) > 0 && npa_type_known(descr->type_num) &&
-                 PyArray_ISNBO(descr->byteorder) && npa_here == NULL && npa_errstate() >= 0 &&
-                 !npa_asks_underflow();
+                 PyArray_SIZE(value.array) > 0 && npa_dtype_known(descr) && npa_here == NULL &&
+                 npa_errstate() >= 0 && !npa_asks_underflow();
     if (!usual || (made = new_copy(value.array, descr)) == NULL) {
         return NULL;
     }

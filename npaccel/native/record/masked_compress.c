@@ -46,7 +46,7 @@ static bool covers(PyArrayObject *mask, PyArrayObject *a, npa_mask_rows *r, size
 {
     int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
     if (covered == 0 || covered > ndim || ndim > NPA_MAX_DIMS ||
-        !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || !npa_type_known(PyArray_TYPE(a)) ||
+        !npa_dtype_known(PyArray_DESCR(a)) ||
         PyArray_SIZE(a) == 0 ||
         !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered)) {
         return false;

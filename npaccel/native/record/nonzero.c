@@ -212,7 +212,7 @@ PyObject *npa_nonzero(void *what, PyObject *self, PyObject *const *args, Py_ssiz
     (void)what, (void)args, (void)names;
     if (!(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || n != 0 ||
         PyArray_SIZE(a) < LEAST || !PyArray_IS_C_CONTIGUOUS(a) || PyArray_NDIM(a) == 0 ||
-        !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || !npa_type_known(PyArray_TYPE(a)) ||
+        !npa_dtype_known(PyArray_DESCR(a)) ||
         !PyArray_ISALIGNED(a) || !npa_lies_open(a, false)) {
         return NULL;
     }

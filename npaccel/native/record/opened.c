@@ -125,8 +125,8 @@ PyObject *npa_adopted(PyObject *result)
     PyArrayObject_fields *old = (PyArrayObject_fields *)result;
     npa_value value = {.array = a};
     if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_BASE(a) != NULL ||
-        old->weakreflist != NULL || old->mem_handler == NULL || !npa_type_known(PyArray_TYPE(a)) ||
-        !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || npa_asks_underflow() ||
+        old->weakreflist != NULL || old->mem_handler == NULL ||
+        !npa_dtype_known(PyArray_DESCR(a)) || npa_asks_underflow() ||
         !npa_wants(&value, 1) || (size_t)PyArray_NBYTES(a) < npa_passed_below() ||
         ((size_t)PyArray_NBYTES(a) < npa_ours_here() && npa_in_block())) {
         return result;

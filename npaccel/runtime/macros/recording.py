@@ -281,8 +281,9 @@ class Recording:
     def _survey_array(self, array: Array) -> None:
         if type(array) is not np.ndarray and not isinstance(array, _native.ArrayBase):
             raise Refused(f"an argument is a {type(array).__name__}")
-        if array.dtype.char not in DTYPES or not array.dtype.isnative:
-            raise Refused(f"an argument has dtype {array.dtype}")
+        dtype = array.dtype
+        if dtype.char not in DTYPES or not dtype.isnative or dtype.metadata is not None:
+            raise Refused(f"an argument has dtype {dtype}")
         size = array.dtype.itemsize
         address = address_of(array) if array.size else 0
         if address % size or any(stride % size for stride in array.strides) or array.ndim > 16:
