@@ -18,9 +18,10 @@ CASES += [("maximum", kind) for kind in "ied"]
 CASES += [("bitwise_xor", "i"), ("logical_or", "d"), ("multiply", "d"), ("fmin", "f")]
 
 
-def values(kind: str) -> Array:
+def values(kind: str, rows: int = 70, n: int = 9) -> Array:
     rng = np.random.default_rng(2)
-    x = rng.normal(0.0, 3.0, (70, 9)) if kind in "efd" else rng.integers(0, 100, (70, 9))
+    shape = rows, n
+    x = rng.normal(0.0, 3.0, shape) if kind in "efd" else rng.integers(0, 100, shape)
     x = x.astype(kind)
     if kind in "efd":
         x[3, 4], x[5, 0], x[6, 1], x[6, 5], x[7, 0] = np.nan, -0.0, np.inf, -np.inf, np.nan
@@ -46,7 +47,21 @@ def told(x: Array, op: str) -> tuple[list[Array], list[str]]:
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("op", "kind"), CASES)
 def test_rows_and_columns(op: str, kind: str) -> None:
-    x = values(kind)
+    check_scans(values(kind), op)
+
+
+@pytest.mark.parametrize(("op", "kind"), [("add", "d"), ("maximum", "f"), ("add", "l")])
+@pytest.mark.parametrize("n", [128, 129])
+def test_rows_that_have_a_lane_and_longer_ones(
+    op: str, kind: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, so that no plan for the one is taken for the other."""
+    monkeypatch.setattr(npaccel.config, "tiering", "eager")
+    check_scans(values(kind, 30, n), op)
+
+
+def check_scans(x: Array, op: str) -> None:
+    kind = x.dtype.char
     expected, warned = told(x, op)
     npaccel.stats(reset=True)
     results, noticed = told(npaccel.asarray(x), op)

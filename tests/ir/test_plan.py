@@ -488,7 +488,7 @@ def test_short_rows_are_reduced_a_row_per_lane(
 
 def test_scans_along_rows_are_fused() -> None:
     r = Recorder()
-    paths = r.scan("add", r.map("multiply", r.array(RNG.normal(size=(80, 30))), 0.1), 1)
+    paths = r.scan("add", r.map("multiply", r.array(RNG.normal(size=(80, 40))), 0.1), 1)
     prices = r.map("exp", paths)
     peaks = r.scan("maximum", prices, 1)
     falls = r.map("divide", r.map("subtract", peaks, prices), peaks)

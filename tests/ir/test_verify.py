@@ -18,7 +18,7 @@ from npaccel.ir.verify import verify_kernel, verify_plan, verify_trace
 
 def example() -> tuple[Trace, Plan, Kernel]:
     r = Recorder(0)
-    x = r.array(np.ones((70, 9)))
+    x = r.array(np.ones((70, 40)))
     r.keep(r.map("subtract", x, r.reduce("add", x, 1)))
     trace = r.trace()
     result = plan(trace)
@@ -78,8 +78,9 @@ def test_rejects_wrong_types() -> None:
 def test_text() -> None:
     trace, result, kernel = example()
     assert trace_text(trace).splitlines()[3:] == [
-        "r0: f8 b1[0: 1,0] = reduce add.f8.f8.f8(f8 b0[0: 9,1]) over (70,9) axes (1) errstate 0x00",
-        "r1: f8 b2[0: 9,1] = map subtract.f8.f8.f8(f8 b0[0: 9,1], f8 b1[0: 1,0]) over (70,9) "
+        "r0: f8 b1[0: 1,0] = reduce add.f8.f8.f8(f8 b0[0: 40,1]) over (70,40) axes (1) "
+        "errstate 0x00",
+        "r1: f8 b2[0: 40,1] = map subtract.f8.f8.f8(f8 b0[0: 40,1], f8 b1[0: 1,0]) over (70,40) "
         "errstate 0x00",
     ]
     assert kernel_text(kernel) == "\n".join(
@@ -98,4 +99,4 @@ def test_text() -> None:
             "    store a1 %2",
         ]
     )
-    assert plan_text(result).startswith(f"run {kernel.name} over (70,9)\n  a0 = b0[0: 9,1]\n")
+    assert plan_text(result).startswith(f"run {kernel.name} over (70,40)\n  a0 = b0[0: 40,1]\n")

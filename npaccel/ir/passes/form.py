@@ -231,6 +231,7 @@ def _layout(execution: Execution, group: Group, logs: frozenset[int]) -> Layout:
         for reduce in moment.reduces
     )
     views = [key[3] for key in execution.arrays]
+    scanned = scans([s.value for m in execution.moments.values() for s in (*m.stores, *m.reduces)])
     return lay_out(
         group.space,
         group.axes,
@@ -239,6 +240,7 @@ def _layout(execution: Execution, group: Group, logs: frozenset[int]) -> Layout:
         silent=silent,
         keep_order=argument,
         order=group.order,
+        scanned=scanned,
         cut=frozenset(wrap.axis for key in execution.arrays for wrap in key[5]),
         narrow=all(item_size(key[1]) <= NARROW_BYTES for key in execution.arrays),
     )

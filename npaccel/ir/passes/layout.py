@@ -21,6 +21,8 @@ LANES = 8
 # filled by rows of half the length. All are extents that structure.c tells apart, as those of short
 # rows that are reduced.
 SHORT, SHORT_WIDE, LONG = 8, 5, 16
+# Elements of a row that has one lane, at most; as in structure.c.
+PICKED, SCANNED = 63, 128
 NARROW_BYTES = 2
 
 
@@ -99,6 +101,7 @@ def lay_out(
     narrow: bool = False,
     silent: frozenset[int] = frozenset(),
     cut: frozenset[int] = frozenset(),
+    scanned: bool = False,
 ) -> Layout:
     """Choose the domain for `views` (strides over `space`) with `axes` reduced.
 
@@ -108,6 +111,7 @@ def lay_out(
     narrow : all elements have at most `NARROW_BYTES`
     silent : indices of views that have no say, but that axes must be walked as one in them, too
     cut : axes along which views wrap; they join no axis before them
+    scanned : elements need those before them
     """
     if not space:
         return Layout(0, (1,), tuple((1,) for _ in views), False, ((),))
@@ -118,8 +122,7 @@ def lay_out(
     extents = [space[axis] for axis in places]
     ordered = [[view[axis] for axis in places] for view in views]
     fixed = frozenset({len(band)}) if axes else frozenset()
-    if order is not None:
-        fixed |= {len(band) + len(order.rows)}
+    fixed |= {len(band) + len(order.rows)} if order is not None else frozenset()
     fixed |= {places.index(axis) for axis in cut}
     runs = collapse_axes(extents, ordered, fixed)
     shape = tuple(math.prod(extents[axis] for axis in run) for run in runs)
@@ -130,10 +133,11 @@ def lay_out(
         return _by_rows(made, SHORT if narrow else SHORT_WIDE, not cut)
     band_rank = sum(run[0] < len(band) for run in runs)
     along = _lanes_on_band(shape, [strides[index] for index in heard], band_rank)
-    if order is None:
-        on_band = along or _has_short_rows(shape, [strides[i] for i in written], band_rank)
-    else:
+    if order is not None:
         on_band = order.banded
+    else:
+        stored = any(any(strides[i][band_rank:]) for i in written)
+        on_band = along or _has_short_rows(shape, band_rank, stored, keep_order, scanned)
     made = Layout(band_rank, shape, strides, on_band, made_of)
     return made if along or cut or not on_band else _longest_band_axis_last(made)
 
@@ -217,11 +221,17 @@ def _lanes_on_band(
 
 
 def _has_short_rows(
-    shape: tuple[int, ...], written: Sequence[tuple[int, ...]], band_rank: int
+    shape: tuple[int, ...], band_rank: int, stored: bool, argument: bool, scanned: bool
 ) -> bool:
-    """Whether a row per lane takes less time than a vector along each row, and its fold: where rows
-    are shorter than twice the lanes in use, or no longer than these if elements of rows are stored.
+    """Whether a row per lane takes less time than a vector along each row, and its fold.
+
+    stored : elements of rows are
+    argument : a fold tells where an element is
+    scanned : elements need those before them, so no vector helps along a row; longer rows begin
+        at the same place of the cache
     """
     lanes = min(LANES, math.prod(shape[:band_rank])) if band_rank else 0
-    stored = any(any(view[band_rank:]) for view in written)
-    return math.prod(shape[band_rank:]) < (lanes + 1 if stored else 2 * lanes)
+    most = lanes if stored else 2 * lanes - 1
+    if lanes == LANES and (scanned or argument):
+        most = SCANNED if scanned else PICKED
+    return math.prod(shape[band_rank:]) <= most

@@ -99,9 +99,10 @@ static PyObject *given(PyObject *const *args, Py_ssize_t n, PyObject *names, Py_
     return place < n ? args[place] : NULL;
 }
 
-/* Bytes up to which a fold along some axes is NumPy's. Short rows are slow there, and what keeps
- * the axes is to meet the array again, in one kernel. */
-static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject *keepdims)
+/* Bytes up to which a fold along some axes is NumPy's. Short rows are slow there, `least` elements
+ * are enough, and what keeps the axes is to meet the array again, in one kernel. */
+static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject *keepdims,
+                         npy_intp least)
 {
     enum { LONG = 32, VERY_LONG = 256 };
     int last = PyArray_IS_C_CONTIGUOUS(a) ? PyArray_NDIM(a) - 1 : 0; /* in memory */
@@ -114,7 +115,7 @@ static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject
                                                      : 0;
     k += k < 0 ? PyArray_NDIM(a) : 0;
     if (k == last && most > 4 * MiB) {
-        return most;
+        return PyArray_DIM(a, last) >= least ? most : 0;
     }
     size_t along = PyArray_DIM(a, last) >= VERY_LONG && PyArray_ITEMSIZE(a) >= 8 ? 4 * MiB : MiB;
     return most < MiB ? most : along;
@@ -146,7 +147,8 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
     if (!full && most == SIZE_MAX && strncmp(fold, "arg", 3) == 0) {
         most = is_long(a, axis) ? most : 0;
     } else if (!full) {
-        most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"));
+        npy_intp least = strncmp(fold, "arg", 3) == 0 ? 256 / PyArray_ITEMSIZE(a) : 256;
+        most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"), least);
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     return most > 0 && PyArray_SIZE(a) > 0 && npa_at_once(args, all, most);

@@ -256,6 +256,8 @@ static bool injective(const npa_words *r, const npa_operand *o, uint32_t axes)
     return true;
 }
 
+enum { PICKED = 63, SCANNED = 128 }; /* elements of a row: passes/layout.py */
+
 /* How the rows of a reduction or scan lie to the limits for fusing loops over them. */
 static void put_rows(writer *w, const npa_words *r, int kind)
 {
@@ -265,7 +267,7 @@ static void put_rows(writer *w, const npa_words *r, int kind)
         all *= r->shape[axis];
     }
     put_word(w, (all / inner >= w->limits[0]) | (inner < w->limits[1]) << 1 |
-                    (inner > w->limits[2]) << 2);
+                    (inner > w->limits[2]) << 2 | (inner > PICKED) << 3 | (inner > SCANNED) << 4);
     if (kind == NPA_REDUCE) {
         const npa_operand *in = npa_words_first(r);
         npa_order order;

@@ -126,6 +126,15 @@ def test_how_rows_lie_to_limits_is_told_apart(limit: str) -> None:
     assert rows(20, 21) != (rows(31, 21) if limit == "band_points" else rows(20, 31))
 
 
+def test_rows_that_have_a_lane_each_are_told_apart() -> None:
+    def rows(inner: int, scan: bool) -> bytes:
+        x = npaccel.asarray(np.ones((20, inner)))
+        return given(lambda: np.maximum.accumulate(x, axis=1) if scan else x.argmax(axis=1))
+
+    assert rows(61, False) == rows(62, False) != rows(64, False) == rows(65, False)
+    assert rows(127, True) == rows(126, True) != rows(129, True) == rows(130, True)
+
+
 def test_values_that_rewrites_use_are_told_apart() -> None:
     x = npaccel.asarray(np.ones(99))
     assert given(lambda: x * 2.0) == given(lambda: x * 2.5)
