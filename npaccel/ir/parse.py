@@ -226,6 +226,8 @@ def _operand(text: str, position: int) -> View | ScalarOperand:
     if _VIEW.fullmatch(text):
         return _view(text)
     dtype, _, value = text.partition(" ")
+    if not dtype:
+        raise ValueError(text)
     read: dict[str, Callable[[str], Value]] = {"f": float, "c": complex, "b": _truth}
     return ScalarOperand(dtype, position, read.get(dtype[0], int)(value))
 

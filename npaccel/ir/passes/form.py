@@ -223,15 +223,13 @@ class _Former:
 
 def _layout(execution: Execution, group: Group, logs: frozenset[int]) -> Layout:
     """logs : buffers that have no say in it."""
-    stored = frozenset(s.array for m in execution.moments.values() for s in m.stores)
+    stores = [store for moment in execution.moments.values() for store in moment.stores]
+    reduces = [reduce for moment in execution.moments.values() for reduce in moment.reduces]
+    stored = frozenset(store.array for store in stores)
     silent = frozenset(k for k, key in enumerate(execution.arrays) if key[0] in logs)
-    argument = any(
-        reduce.fold in (Fold.ARGMIN, Fold.ARGMAX)
-        for moment in execution.moments.values()
-        for reduce in moment.reduces
-    )
+    argument = any(reduce.fold in (Fold.ARGMIN, Fold.ARGMAX) for reduce in reduces)
+    values = [store.value for store in stores] + [reduce.value for reduce in reduces]
     views = [key[3] for key in execution.arrays]
-    scanned = scans([s.value for m in execution.moments.values() for s in (*m.stores, *m.reduces)])
     return lay_out(
         group.space,
         group.axes,
@@ -240,7 +238,7 @@ def _layout(execution: Execution, group: Group, logs: frozenset[int]) -> Layout:
         silent=silent,
         keep_order=argument,
         order=group.order,
-        scanned=scanned,
+        scanned=bool(scans(values)),
         cut=frozenset(wrap.axis for key in execution.arrays for wrap in key[5]),
         narrow=all(item_size(key[1]) <= NARROW_BYTES for key in execution.arrays),
     )
