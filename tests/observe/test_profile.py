@@ -69,6 +69,28 @@ def test_pythons_own_time_is_of_lines_of_the_program(target) -> None:
     assert min(own) > 0 and not any("statistics" in one.file for one in taken.profile.lines)
 
 
+def passed_on(values):
+    return values
+
+
+def test_operators_on_small_arrays_are_of_their_lines(target, setting) -> None:
+    """Not of the function that is called next, where Python changes threads."""
+    setting("threshold", 1 << 18)
+    x = np.ones(20_000)
+    with npaccel.profile(target) as taken, npaccel.accelerate():
+        until = time.perf_counter() + 0.4
+        while time.perf_counter() < until:
+            first = here() + 1
+            y = x * 1.5 + x
+            y = (y - x) * y - x * (y + x)
+            passed_on(y)
+    own = {one.line: one.seconds.get("python", 0.0) for one in taken.profile.lines
+           if one.file == __file__}  # fmt: skip
+    begins = passed_on.__code__.co_firstlineno
+    assert own.get(first, 0.0) + own.get(first + 1, 0.0) > sum(own.values()) / 2
+    assert own.get(begins, 0.0) + own.get(begins + 1, 0.0) < sum(own.values()) / 4
+
+
 def test_a_kernels_time_goes_to_its_lines_by_their_work(target, setting) -> None:
     setting("tiering", "eager")
     a = npaccel.asarray(np.linspace(0.5, 1.5, N))

@@ -83,6 +83,9 @@ typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 bool npa_capture_site(npa_site *site);
 /* That of a frame, which it takes; or NULL */
 bool npa_site_of(PyFrameObject *frame, npa_site *site);
+/* The innermost frame of a thread's program itself, which does not lie in files whose names begin
+ * so; of a library's where there is none. Or NULL */
+PyFrameObject *npa_program_frame(PyThreadState *thread, PyObject *libraries);
 int32_t npa_call_at(const npa_site *site); /* where a call is, whatever it calls */
 int npa_line_of(PyCodeObject *code, int32_t lasti); /* of the source */
 void npa_internal_prefixes(PyObject *tuple);
@@ -122,6 +125,7 @@ extern struct npa_base_hooks {
     void (*spent)(int activity, uint64_t ns);
     void (*now)(int activity);
     void (*settle)(void);
+    void (*small)(void); /* a small call is over */
 } npa_base_hooks;
 
 /* ------------------------------------------------------------------------------------- choice.c */

@@ -86,6 +86,55 @@ int npa_line_of(PyCodeObject *code, int32_t lasti)
     return line < 0 ? code->co_firstlineno : line;
 }
 
+static bool lies_in(PyFrameObject *frame, PyObject *folders)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    bool found = false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(folders); k++) {
+        found |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(folders, k), 0,
+                                     PY_SSIZE_T_MAX, -1) > 0;
+    }
+    Py_DECREF(code);
+    return found;
+}
+
+/* Whether it has run nothing yet: Python changes threads there, but not between operators, whose
+ * time is its caller's. */
+static bool just_begins(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyObject *bytes = PyCode_GetCode(code);
+    int at = PyFrame_GetLasti(frame);
+    bool begins = bytes != NULL && at >= 0 && at < PyBytes_GET_SIZE(bytes) &&
+                  (unsigned char)PyBytes_AS_STRING(bytes)[at] == RESUME;
+    Py_DECREF(code);
+    if (bytes == NULL) {
+        PyErr_Clear(); /* without memory for it, it does not */
+    }
+    Py_XDECREF(bytes);
+    return begins;
+}
+
+PyFrameObject *npa_program_frame(PyThreadState *thread, PyObject *libraries)
+{
+    PyFrameObject *innermost = PyThreadState_GetFrame(thread);
+    PyFrameObject *at = (PyFrameObject *)Py_XNewRef(innermost);
+    while (at != NULL && lies_in(at, libraries)) {
+        Py_SETREF(at, PyFrame_GetBack(at));
+    }
+    PyFrameObject *caller = at != NULL && just_begins(at) ? PyFrame_GetBack(at) : NULL;
+    if (caller != NULL && !lies_in(caller, libraries)) {
+        Py_SETREF(at, caller);
+    } else {
+        Py_XDECREF(caller);
+    }
+    if (at == NULL) {
+        return innermost;
+    }
+    Py_DECREF(innermost);
+    return at;
+}
+
 void npa_internal_prefixes(PyObject *tuple) { Py_SETREF(internal_prefixes, Py_NewRef(tuple)); }
 
 int npa_site_init(void)

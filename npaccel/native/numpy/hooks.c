@@ -14,7 +14,10 @@ static void redirect(bool on)
 void npa_hooks_fill(void)
 {
     npa_base_hooks = (struct npa_base_hooks){
-        .spent = npa_profile_spent, .now = npa_profile_now, .settle = npa_profile_settle};
+        .spent = npa_profile_spent,
+        .now = npa_profile_now,
+        .settle = npa_profile_settle,
+        .small = npa_profile_small};
     npa_trace_hooks = (struct npa_trace_hooks){.spot_new = npa_spot_new,
                                                .spot_gone = npa_spot_gone,
                                                .spot_read = npa_spot_read_raw,

@@ -330,6 +330,7 @@ static struct {
     pthread_t thread;
     PyThreadState *state, *watched; /* the ticker's own; whose lines it looks at */
     PyObject *libraries; /* tuple of str: where files lie that are not the program's */
+    atomic_bool due;     /* it is time for a look */
     pthread_mutex_t mutex; /* of `on` */
     pthread_cond_t ended;
     bool on;
@@ -357,33 +358,6 @@ static bool is_there(const PyThreadState *thread)
     return at != NULL;
 }
 
-static bool in_library(PyFrameObject *frame)
-{
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    bool found = false;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(ticker.libraries); k++) {
-        found |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(ticker.libraries, k), 0,
-                                     PY_SSIZE_T_MAX, -1) > 0;
-    }
-    Py_DECREF(code);
-    return found;
-}
-
-/* The innermost frame of the program itself; of a library's where there is none. Or NULL */
-static PyFrameObject *programs_frame(PyThreadState *thread)
-{
-    PyFrameObject *innermost = PyThreadState_GetFrame(thread);
-    PyFrameObject *at = (PyFrameObject *)Py_XNewRef(innermost);
-    while (at != NULL && in_library(at)) {
-        Py_SETREF(at, PyFrame_GetBack(at));
-    }
-    if (at == NULL) {
-        return innermost;
-    }
-    Py_DECREF(innermost);
-    return at;
-}
-
 /* With the GIL, which the other thread has given up: at a call, between two instructions, or in an
  * activity of ours. What the user's code took until then is its line's. */
 static void look(void)
@@ -401,11 +375,20 @@ static void look(void)
     ticker.last = t, ticker.spent = spent, ticker.served = served;
     ticker.owed = user < 0 ? user : 0; /* where the clocks were read a little apart */
     npa_site site;
-    npa_site_of(programs_frame(ticker.watched), &site);
+    npa_site_of(npa_program_frame(ticker.watched, ticker.libraries), &site);
     pthread_mutex_lock(&mutex);
     lines[line_of(site.code, site.lasti, true)].ns[NPA_USER] += (uint64_t)(user > 0 ? user : 0);
     pthread_mutex_unlock(&mutex);
     Py_XDECREF(site.code), Py_XDECREF(site.globals);
+}
+
+void npa_profile_small(void)
+{
+    if (mine.watched && mine.epoch == epoch &&
+        atomic_load_explicit(&ticker.due, memory_order_relaxed) &&
+        atomic_exchange(&ticker.due, false)) {
+        look();
+    }
 }
 
 /* Until it is time for a look; false: for none any more. */
@@ -431,8 +414,11 @@ static void *tick(void *unused)
     ticker.state = PyThreadState_Get();
     PyEval_SaveThread();
     while (wait_for_tick()) {
+        atomic_store(&ticker.due, true);
         PyEval_RestoreThread(ticker.state);
-        look();
+        if (atomic_exchange(&ticker.due, false)) {
+            look();
+        }
         PyEval_SaveThread();
     }
     PyEval_RestoreThread(ticker.state);
@@ -564,4 +550,6 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
  * NumPy's functions that it called. The rest is Python's, other libraries' and small arrays': a
  * thread that takes the interpreter lock for a look, fifty times a second, gives the line that is
  * there what has passed since the last look, less what was ours: that of the program which called
- * the library, if one is being run. So nothing is counted twice. */
+ * the library, if one is being run. Python changes threads at calls and where loops go on, not
+ * between operators: so a small operation, when it is over, looks itself once it is time. Nothing
+ * is counted twice. */

@@ -379,6 +379,7 @@ void npa_profile_resolve(void); /* with the GIL, before references of requests g
 void npa_profile_spent(int activity, uint64_t ns);
 void npa_profile_now(int activity);
 void npa_profile_settle(void);
+void npa_profile_small(void);
 /* A run begins, or goes on; one of its steps is over; it is. With the lock, perhaps without the
  * GIL. */
 void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool single, bool begins);

@@ -309,6 +309,9 @@ static inline int call_observed(const npa_way *w, const npa_space *s, size_t byt
     if (due) {
         npa_stretch_end(&stretch, NPA_SMALL, bytes);
     }
+    if (npa_profiling && status == 0) {
+        npa_base_hooks.small();
+    }
     return status;
 }
 
