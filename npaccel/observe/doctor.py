@@ -84,6 +84,7 @@ COMPUTED: Final = "kernels", "blocks", "loops"
 MUCH: Final = 0.3  # of the program's time, or a line's
 MOST: Final = 0.7
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
+NONE: Final = percent(0.0, 1.0)
 MATTERS: Final = 0.1  # of the program's time: what is worth less does not hold it back
 MEMORY: Final = 0.7  # of what one thread moves
 KERNELS: Final = "computes in kernels, on {of}, and nothing holds it back"
@@ -115,10 +116,11 @@ class Advice(NamedTuple):
 
     def share(self, wall_s: float) -> str:
         """Of the program's time: what the remedy saves, or what it is about."""
-        if self.gain_s is not None and self.remedy:
-            return f"may save {percent(self.gain_s, wall_s)}"
         part = percent(self.seconds, wall_s)
-        return f"takes {part}, what that saves is not known" if self.remedy else f"takes {part}"
+        if self.gain_s is None and self.remedy:
+            return f"takes {part}, what that saves is not known"
+        saved = percent(self.gain_s or 0.0, wall_s)
+        return f"may save {saved}" if self.remedy and saved != NONE else f"takes {part}"
 
     def sentence(self) -> str:
         return f"{self.what}: {self.remedy}" if self.remedy else self.what

@@ -268,7 +268,7 @@ def test_what_small_systems_save_is_not_known() -> None:
 def test_where_nothing_is_lost_nothing_is_promised() -> None:
     single = Obstacle("at once", FILE, 2, 1000, 4.0, 1e9)
     found = only(profile(obstacles=[single], lines=[LINE._replace(seconds={"numpy": 4.0})]))
-    assert found.gain_s == 0 and found.share(10.0) == "may save 0 %"
+    assert found.gain_s == 0 and found.share(10.0) == "takes 40 %"
 
 
 def test_random_numbers_are_saved_where_calls_are_brief() -> None:
