@@ -519,6 +519,34 @@ test_fork(void)
     npa_range_free(r);
 }
 
+/* A range in new pages, filled and freed. */
+static void
+use(size_t bytes)
+{
+    npa_range *range = npa_range_new(bytes);
+    memset(npa_range_work(range), 1, bytes);
+    npa_range_free(range);
+}
+
+/* Where ranges grow, what smaller ones left goes back; what is needed again stays. */
+static void
+test_growing(void)
+{
+    npa_nursery_trim(0);
+    use(40 * MIB);
+    CHECK(stats().nursery_bytes == 40 * MIB);
+    use(100 * MIB);
+    CHECK(stats().nursery_bytes == 100 * MIB);
+    for (int again = 0; again < 3; again++) {
+        size_t fresh = stats().fresh;
+        use(40 * MIB), use(100 * MIB), use(40 * MIB);
+        CHECK(stats().fresh == fresh + (again == 0) && stats().nursery_bytes == 140 * MIB);
+    }
+    use(200 * MIB); /* needed again: it stays */
+    CHECK(stats().nursery_bytes == 240 * MIB);
+    npa_nursery_trim(0);
+}
+
 /* What is touched ahead is lent as any other memory, and noted as new by who takes it. */
 static void
 test_ahead(void)
@@ -573,6 +601,7 @@ main(void)
     test_fork();
     test_budget();
     test_ahead();
+    test_growing();
     npa_memory_stats now = stats();
     printf("memory: ok (published %zu, recycled %zu, fresh %zu)\n", now.published, now.recycled,
            now.fresh);

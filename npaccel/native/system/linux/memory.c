@@ -197,6 +197,7 @@ char *npa_range_work(npa_range *range)
         set_work(s, place_of(warm));
         npa_reservation.stats.recycled++;
     } else {
+        npa_slots_give_smaller(s);
         take_new(s);
         npa_reservation.stats.fresh++;
         note_new(range->size);

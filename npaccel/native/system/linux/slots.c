@@ -97,6 +97,37 @@ slot *npa_slot_find_warm(const slot *s)
     return NULL;
 }
 
+enum { NEVER, ONCE, NEEDED_AGAIN };
+
+/* The classes that could have lent to this one. */
+static void note_needed(region *r, unsigned class)
+{
+    for (unsigned c = class; c < CLASSES && c <= class + 8u; c++) {
+        r->given[c] = r->given[c] == NEVER ? NEVER : NEEDED_AGAIN;
+    }
+}
+
+void npa_slots_give_smaller(const slot *s)
+{
+    region *r = &npa_reservation.regions[s->region];
+    if (s->region != BIG) {
+        return;
+    }
+    note_needed(r, s->class);
+    size_t given = 0;
+    for (unsigned c = s->class; c-- > 0 && given < s->range.size;) {
+        slot *old = r->given[c] == NEEDED_AGAIN ? NULL : r->warm[c].oldest;
+        for (slot *newer; old != NULL && given < s->range.size; old = newer) {
+            newer = old->links[BY_CLASS].newer;
+            if (!old->ahead) {
+                given += old->filled;
+                r->given[c] = ONCE;
+                npa_slot_release(old);
+            }
+        }
+    }
+}
+
 static slot *take_cold(unsigned which, unsigned class)
 {
     slot **cold = &npa_reservation.regions[which].cold[class], *s = *cold;

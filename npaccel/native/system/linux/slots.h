@@ -55,6 +55,7 @@ typedef struct {
     _Atomic(slot *) *table;
     slot *cold[CLASSES];
     list warm[CLASSES];
+    unsigned char given[CLASSES]; /* BIG: see npa_slots_give_smaller */
 } region;
 
 struct npa_reservation {
@@ -180,6 +181,11 @@ void npa_pages_close_open(void);
 void npa_slot_release(slot *s);
 /* The newest warm slot of the class, or of one at most twice as large. */
 slot *npa_slot_find_warm(const slot *s);
+/* New pages are needed for a slot: smaller ranges' that are warm go back to the system first, as
+ * many, so that it has them to give. Where the system runs under a host that fills memory at its
+ * first use, pages that nothing has used yet take twenty times as long. A class whose pages are
+ * needed again keeps them from then on, so no loop gives its pages away each time. */
+void npa_slots_give_smaller(const slot *s);
 /* A home without pages: a used one, a new one, or, where there is no room, one whose pages are
  * given up, at most twice as large, or several of them. */
 slot *npa_slot_take_home(unsigned which, unsigned class, size_t span);
