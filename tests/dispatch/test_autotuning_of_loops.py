@@ -50,6 +50,56 @@ def test_rounds_begin_with_a_method_of_ours_and_call_functions(
         assert 0 < left < recorded / 2
 
 
+def two_kinds(u: np.ndarray, v: np.ndarray, every: int) -> None:
+    for t in range(2 * ROUNDS):
+        u[0, :] = t
+        u[1:, :] -= 0.5 * (v[1:, :] - v[:-1, :])
+        if t % every == 0:
+            v *= 0.75
+        v[:-1, :-1] -= 0.25 * (u[:-1, 1:] - u[:-1, :-1])
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("every", [2, 5])
+@pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
+def test_a_trial_waits_for_rounds_of_one_kind(
+    trials: Callable[[tuple[int, int]], None], paces: tuple[int, int], every: int
+) -> None:
+    trials(paces)
+    mine, numpys = arrays(), arrays()
+    two_kinds(numpys[0], numpys[1], every)
+    recorded, left = counts(lambda: two_kinds(mine[0], mine[1], every))
+    assert all(np.array_equal(a, b) for a, b in zip(mine, numpys, strict=True))
+    if paces == NUMPY_WINS:
+        assert left > recorded
+    else:
+        assert 0 < left < recorded / 2
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory", "trials")
+def test_rounds_with_something_new_are_tried() -> None:
+    first, read = 170, []
+
+    def program(x: np.ndarray, y: np.ndarray) -> None:
+        for t in range(300):
+            x *= 0.99
+            read.append(x[0, 0])
+            if t >= first:
+                z = -y  # new until much is left to NumPy
+                read.append(z[0, 0])
+
+    npaccel.config.threshold = 1 << 18
+    _native.trials(True, *NUMPY_WINS, 64 << 20)
+    program(*arrays()[:2])
+    expected = read.copy()
+    read.clear()
+    recorded, left = counts(lambda: program(*arrays()[:2]))
+    assert read == expected
+    assert 0 < recorded < 60 < left
+
+
 @pytest.mark.pending
 @pytest.mark.usefixtures("numpys_memory")
 def test_a_loop_over_rows_that_was_seen_waits_for_nothing(

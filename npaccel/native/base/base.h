@@ -143,6 +143,7 @@ typedef struct {
     uint64_t best[2]; /* ns of a round, in the latest trial; UINT64_MAX: not known */
     uint32_t left;    /* rounds until there is something to decide */
     uint32_t kept;    /* rounds that the latest decision is for; 0: there was none */
+    uint32_t patience; /* rounds that a trial may wait for ones that can be compared */
     uint8_t way;      /* that decision */
     bool on_trial;
     bool is_long;     /* its rounds take a millisecond or more */

@@ -7,6 +7,9 @@
  * is kept for a while, and then there is a trial again. A decision that is made again is kept twice
  * as long. For the other way only where it is clear: who may come to lose by it looks again soon.
  *
+ * Rounds may differ in what they do; the caller says which are compared. A trial waits for those,
+ * but not for ever.
+ *
  * A choice says which way, never with what result: both have the same bits. */
 #include "base/base.h"
 
@@ -16,6 +19,7 @@ enum {
     TURNS = 5,         /* of a trial; the usual way has the first and the last */
     LONG_NS = 1000000, /* of rounds as long one is a turn */
     HOPELESS = 2,      /* that takes so many times the other one's best time */
+    PATIENCE = 4,      /* turns that a trial waits, per turn that counts */
 };
 
 static uint32_t turn_of(const npa_choice *c, const npa_choice_rules *rules)
@@ -46,6 +50,10 @@ bool npa_choice_took(npa_choice *c, const npa_choice_rules *rules, enum npa_way 
     if (!c->on_trial) {
         c->is_long = rules->turn > 1 && ns >= LONG_NS;
     }
+    if (c->on_trial && !compared && c->patience > 0) {
+        c->patience--;
+        return false;
+    }
     c->best[way] = compared && ns < c->best[way] ? ns : c->best[way];
     bool clear = is_clear(c, rules, way);
     c->left = clear || c->left == 0 ? 0 : c->left - 1;
@@ -69,6 +77,7 @@ void npa_choice_decide(npa_choice *c, const npa_choice_rules *rules, bool worth)
     if (!c->on_trial) {
         c->on_trial = worth || c->way == NPA_WAY_OTHER;
         c->left = c->on_trial ? TURNS * turn_of(c, rules) - 1 : rules->first;
+        c->patience = PATIENCE * TURNS * turn_of(c, rules);
         c->best[NPA_WAY_USUAL] = c->best[NPA_WAY_OTHER] = UINT64_MAX;
         return;
     }

@@ -21,7 +21,9 @@ typedef struct {
     bool loops;
     bool many;        /* of a line: npa_autotune_note_many */
     uint32_t skipped; /* rounds that were NumPy's since one was recorded */
-    uint64_t path;    /* of the latest round that was recorded */
+    uint64_t path;    /* of the latest round that was recorded; on trial of the first one */
+    uint64_t news;    /* the same of what was new in it */
+    bool settled;     /* they are that one's */
     npa_choice choice;
 } place;
 
@@ -58,6 +60,7 @@ static __thread uint64_t latest;  /* the one that it has recorded last */
 static __thread struct {
     uint64_t head; /* 0: none */
     uint64_t number, begun, path;
+    uint64_t news; /* what was left to NumPy since it is new */
     uint64_t site; /* the latest one on the path */
     enum npa_way way;
     bool mixed; /* begun by NumPy, and recorded from something new on */
@@ -111,7 +114,7 @@ static void begin(place *p, uint64_t time)
     current.head = p->head = p->key;
     current.number = p->round = p->met = ++rounds;
     p->times = 1;
-    current.path = current.site = current.largest = current.tail = 0;
+    current.path = current.news = current.site = current.largest = current.tail = 0;
     current.mixed = current.again = current.full = false;
     current.way = npa_autotune_way(&p->choice);
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
@@ -168,12 +171,22 @@ static void rest(place *p)
     npa_rest(1e-9 * (double)rests);
 }
 
+/* Whether the round that is over went the way of the one that it is compared with. In NumPy's
+ * rounds nothing is new. */
+static bool is_alike(const place *p)
+{
+    return p->path == current.path && !current.mixed &&
+           (current.way == NUMPYS || p->news == current.news);
+}
+
 /* The round is over. One that went another way through the program is not compared. */
 static void end(place *p, uint64_t time)
 {
-    bool alike = p->path == current.path && !current.mixed;
-    p->path = current.way == NUMPYS || current.mixed ? p->path : current.path;
-    bool tried = p->choice.on_trial;
+    bool alike = is_alike(p), tried = p->choice.on_trial;
+    if (current.way == RECORDED && !current.mixed && !(tried && p->settled)) {
+        p->path = current.path, p->news = current.news;
+        p->settled = tried;
+    }
     npa_autotune_took(&p->choice, current.way, time - current.begun, alike, current.before);
     if (tried && !p->choice.on_trial) {
         note_site(p->key);
@@ -314,8 +327,11 @@ static bool is_on_path(size_t bytes, uint64_t site, bool call)
 /* An operation that is new is left to NumPy. */
 static void pass_new(uint64_t key, size_t bytes, uint64_t site, bool call)
 {
-    if (current.way == RECORDED || is_on_path(bytes, site, call)) {
-        go_by(current.way == RECORDED ? ~key : site);
+    if (is_on_path(bytes, site, call)) {
+        go_by(site);
+    }
+    if (current.way == RECORDED) {
+        current.news = (current.news ^ key) * 0x9E3779B97F4A7C15u;
     }
     npa_count.passed++;
     npa_look_next(NPA_RARE);
