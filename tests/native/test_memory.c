@@ -536,7 +536,6 @@ test_growing(void)
     CHECK(after(40) == 40 && after(100) == 100 && after(40) == 140);
     size_t fresh = stats().fresh;
     CHECK(after(40) == 140 && after(100) == 140 && stats().fresh == fresh && after(200) == 240);
-    npa_nursery_trim(0);
 }
 
 /* What is touched ahead is lent as any other memory, and noted as new by who takes it. */
