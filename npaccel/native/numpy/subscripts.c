@@ -2,6 +2,8 @@
 #include "numpy/numpy.h"
 #include "numpy/redirect.h"
 
+#include <numpy/arrayscalars.h>
+
 /* A small table picked from by large indices. */
 static inline bool large_key(PyObject *key)
 {
@@ -80,8 +82,9 @@ static inline bool is_hidden(PyArrayObject *a)
 /* Whether an element is to be read or written at once, by our own code. */
 static inline bool at_once(PyObject *a, PyObject *key)
 {
-    return (PyLong_CheckExact(key) || PyTuple_CheckExact(key)) && plain(a) && !looking && quiet() &&
-           npa_until_look > 1 && !is_hidden((PyArrayObject *)a);
+    bool whole = PyLong_CheckExact(key) || PyTuple_CheckExact(key) || PyArray_IsScalar(key, Long);
+    return whole && plain(a) && !looking && quiet() && npa_until_look > 1 &&
+           !is_hidden((PyArrayObject *)a);
 }
 
 /* What a key other than a view's picks from a large array, or by one: at once, recorded, or by

@@ -5,6 +5,9 @@
 
 #include <numpy/arrayscalars.h>
 
+#include <float.h>
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 /* -------------------------------------------------------------------------- what a key picks */
@@ -128,29 +131,77 @@ PyObject *npa_small_element(PyObject *o, PyObject *key)
     }
 }
 
-/* The value of an element of that type: *d if it is a double, else *i. False: NumPy's to
- * convert. */
-static inline bool value_of(PyObject *value, int type, double *d, long *i)
+/* A number as a double. False: NumPy's to convert. */
+static inline bool as_double(PyObject *o, double *d)
 {
-    if (type == NPY_DOUBLE) {
-        if (!PyFloat_CheckExact(value) && !PyArray_IsScalar(value, Double)) {
-            return npa_take_scalar(value, NPY_DOUBLE, d);
+    if (PyFloat_CheckExact(o) || PyArray_IsScalar(o, Double)) {
+        *d = PyFloat_AS_DOUBLE(o);
+    } else if (PyLong_CheckExact(o)) {
+        *d = PyLong_AsDouble(o);
+        if (*d == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return false;
         }
-        *d = PyFloat_AS_DOUBLE(value);
-    } else if ((type == NPY_LONG || type == NPY_INT) && PyLong_CheckExact(value)) {
-        int overflow;
-        *i = PyLong_AsLongAndOverflow(value, &overflow);
-        return !overflow && (type == NPY_LONG || *i == (int)*i);
-    } else if (type == NPY_LONG && PyArray_IsScalar(value, Long)) {
-        *i = PyArrayScalar_VAL(value, Long);
-    } else if (type == NPY_INT && PyArray_IsScalar(value, Int)) {
-        *i = PyArrayScalar_VAL(value, Int);
-    } else if (type == NPY_BOOL && (PyBool_Check(value) || PyArray_IsScalar(value, Bool))) {
-        *i = value == Py_True || (!PyBool_Check(value) && PyArrayScalar_VAL(value, Bool));
+    } else if (PyArray_IsScalar(o, Long)) {
+        *d = (double)PyArrayScalar_VAL(o, Long);
+    } else if (PyArray_IsScalar(o, Int)) {
+        *d = PyArrayScalar_VAL(o, Int);
+    } else if (PyArray_IsScalar(o, Float)) {
+        *d = PyArrayScalar_VAL(o, Float);
+    } else if (PyBool_Check(o)) {
+        *d = o == Py_True;
     } else {
         return false;
     }
     return true;
+}
+
+/* As a single. What overflows or underflows is NumPy's, and what would be rounded twice. */
+static inline bool as_single(PyObject *o, double *d)
+{
+    if (!as_double(o, d)) {
+        return false;
+    }
+    double size = fabs(*d);
+    return !isfinite(*d) || size == 0 || (size >= (double)FLT_MIN && size <= 0x1p53);
+}
+
+/* As a whole number of at most so many: Python's and NumPy's cut what is behind the point off. */
+static inline bool as_long(PyObject *o, double most, long *i)
+{
+    double d;
+    int overflow;
+    if (PyLong_CheckExact(o)) {
+        *i = PyLong_AsLongAndOverflow(o, &overflow);
+        return !overflow && (most > INT_MAX || *i == (int)*i);
+    }
+    if (PyArray_IsScalar(o, Long)) {
+        *i = PyArrayScalar_VAL(o, Long);
+        return most > INT_MAX;
+    }
+    if (PyArray_IsScalar(o, Float) || !as_double(o, &d) || !(fabs(d) < most)) {
+        return false;
+    }
+    *i = (long)d;
+    return true;
+}
+
+/* The value of an element of that type: *d if it is a double or a single, else *i. False: NumPy's
+ * to convert. */
+static inline bool value_of(PyObject *value, int type, double *d, long *i)
+{
+    switch (type) {
+    case NPY_DOUBLE: return as_double(value, d);
+    case NPY_FLOAT: return as_single(value, d);
+    case NPY_LONG: return as_long(value, 0x1p62, i);
+    case NPY_INT: return as_long(value, INT_MAX, i);
+    case NPY_BOOL:
+        *i = PyArray_IsScalar(value, Bool) ? PyArrayScalar_VAL(value, Bool)
+             : PyBool_Check(value) || PyLong_CheckExact(value) ? PyObject_IsTrue(value)
+                                                               : -1;
+        return *i >= 0;
+    default: return false;
+    }
 }
 
 bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
@@ -172,6 +223,7 @@ bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
     case NPY_DOUBLE: *(double *)at = d; break;
     case NPY_LONG: *(long *)at = i; break;
     case NPY_INT: *(int *)at = (int)i; break;
+    case NPY_FLOAT: *(float *)at = (float)d; break;
     default: *(npy_bool *)at = (npy_bool)i;
     }
     return true;
