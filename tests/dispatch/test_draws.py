@@ -530,3 +530,25 @@ def test_bytes_record_nothing() -> None:
                 assert ours.bytes(length) == theirs.bytes(length)
                 assert npaccel.stats()["requests"] == before
         assert ours.random() == theirs.random()
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_few_in_whatever_holds_them(make: Callable[[int], Any]) -> None:
+    def program() -> list[Any]:
+        rng = make(5)
+        found = [rng.random(size=None), rng.random(), rng.standard_normal(size=None)]
+        rows = [np.arange(3.0), np.ones(2), np.zeros(1)]
+        numbers, table, line = list(range(20)), np.arange(24).reshape(8, 3), np.arange(90.0)[::-1]
+        for few in (rows, numbers, table, line, np.arange(9, dtype=object), []):
+            rng.shuffle(few)
+            found += [list(few), rng.random()]
+        for wrong in ((1, 2, 3), 5, "abc"):
+            with pytest.raises((TypeError, IndexError)) as caught:
+                rng.shuffle(wrong)
+            found.append(str(caught.value))
+        return found
+
+    want = program()
+    with npaccel.accelerate():
+        got = program()
+    assert repr(got) == repr(want)

@@ -235,12 +235,16 @@ static PyObject *small_method(const target *t, PyObject *self, PyObject *const *
  * be looked at. */
 static bool is_lone(const call *c)
 {
-    bool lone = c->names == NULL && c->n <= c->t->lone;
+    Py_ssize_t named = c->names != NULL ? PyTuple_GET_SIZE(c->names) : 0;
+    bool lone = c->n <= c->t->lone;
     if (c->t->action == CONVERTED && !npa_is_large(NPA_NESTED * NPA_NESTED * NPA_ITEM)) {
         return c->names == NULL && c->n == 1 && npa_few_numbers(c->args[0], 2);
     }
     for (Py_ssize_t k = 0; lone && k < c->n; k++) {
         lone = PyFloat_CheckExact(c->args[k]) || PyLong_CheckExact(c->args[k]);
+    }
+    for (Py_ssize_t k = 0; lone && k < named; k++) {
+        lone = c->args[c->n + k] == Py_None; /* as random() asks random_sample for */
     }
     return lone;
 }

@@ -200,6 +200,16 @@ static bool asks_for_little(PyObject *const *args, Py_ssize_t skipped, Py_ssize_
 }
 
 /* named: some arguments are not among these. */
+/* Whether there is an array among these that is no small plain one. */
+static bool any_not_small(PyObject *const *args, Py_ssize_t n)
+{
+    bool any = false;
+    for (Py_ssize_t k = 0; k < n && !any; k++) {
+        any = plain(args[k]) ? large(args[k]) : PyArray_Check(args[k]);
+    }
+    return any;
+}
+
 bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, Py_ssize_t all,
                bool named)
 {
@@ -226,7 +236,8 @@ bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_
     }
     case RESULT: {
         Py_ssize_t first = t->lone < 0 ? 0 : t->lone < n ? t->lone : n;
-        return t->taker != NULL || !asks_for_little(args, first, all);
+        return t->taker != NULL ? named || any_not_small(args, all)
+                                : !asks_for_little(args, first, all);
     }
     default: return npa_any_large(args, all, true);
     }
