@@ -362,11 +362,16 @@ static PyObject *on_numbers(PyObject *self, PyObject *const *args, Py_ssize_t n,
     return result;
 }
 
+static inline bool is_number(PyObject *o)
+{
+    return !PyArray_Check(o) || (plain(o) && PyArray_NDIM((PyArrayObject *)o) == 0);
+}
+
 static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                                   PyObject *names, npa_exactness exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
-    if (names == NULL && n > 0 && !PyArray_Check(args[0])) {
+    if (names == NULL && n > 0 && is_number(args[0])) {
         PyObject *result = on_numbers(self, args, n, exact);
         if (result != NULL || PyErr_Occurred()) {
             return result;

@@ -70,7 +70,7 @@ bool npa_any_large_named(PyObject *dict)
 
 bool npa_few_numbers(PyObject *o, int depth)
 {
-    if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) {
+    if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o)) {
         return true;
     }
     return depth > 0 && (PyList_CheckExact(o) || PyTuple_CheckExact(o)) && Py_SIZE(o) > 0 &&
@@ -305,7 +305,8 @@ PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args,
     }
     PyObject *a = method ? self : args[0];
     bool same = comes_back(a, args + skip, n - skip, names, method || t->copies);
-    return same && PyArray_NDIM((PyArrayObject *)a) > 0 ? Py_NewRef(a) : NULL;
+    same = same && (PyArray_NDIM((PyArrayObject *)a) > 0 || (plain(a) && npa_here == NULL));
+    return same ? Py_NewRef(a) : NULL;
 }
 
 static bool counts_at_once(PyObject *o)

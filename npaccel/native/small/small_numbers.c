@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Which number it is; -1: NumPy's to look at. */
-static inline int kind_of(PyObject *o)
+/* Which number it is; -1: none, or NumPy's to look at. */
+static inline int kind_of_number(PyObject *o)
 {
     PyTypeObject *t = Py_TYPE(o);
     bool usual = sizeof(long) == sizeof(npy_intp); /* what Python's whole numbers become */
@@ -22,6 +22,22 @@ static inline int kind_of(PyObject *o)
            : t == &PyBool_Type                  ? NPY_BOOL
            : t == &PyBoolArrType_Type           ? NPY_BOOL
                                                 : -1;
+}
+
+/* As of a number, of an array without axes, which is one to NumPy's ufuncs. */
+static int kind_of_array(PyArrayObject *a)
+{
+    int type = PyArray_TYPE(a);
+    bool known = type == NPY_DOUBLE || type == NPY_FLOAT || type == NPY_BOOL ||
+                 (type == NPY_LONG && sizeof(long) == sizeof(npy_intp));
+    return known && PyArray_NDIM(a) == 0 && npa_small_type(PyArray_DESCR(a)) &&
+                   !npa_small_is_large((size_t)PyArray_ITEMSIZE(a))
+               ? type : -1;
+}
+
+static inline int kind_of(PyObject *o)
+{
+    return Py_IS_TYPE(o, &PyArray_Type) ? kind_of_array((PyArrayObject *)o) : kind_of_number(o);
 }
 
 /* The type that NumPy's rule gives numbers of these two, if it is among those here; else -1.
@@ -63,26 +79,51 @@ static const npa_way *way_of(PyUFuncObject *u, const int *kinds, npa_exactness h
     return w->loop != NULL ? w : NULL;
 }
 
+/* What a number of that kind is: *i if it is whole or a truth value, else *d. False: it is too
+ * large. */
+static inline bool take(PyObject *o, int kind, double *d, long *i)
+{
+    int overflow = 0;
+    float f;
+    npy_bool b;
+    const void *at = Py_IS_TYPE(o, &PyArray_Type) ? PyArray_DATA((PyArrayObject *)o) : NULL;
+    switch (kind) {
+    case NPY_BOOL:
+        b = o == Py_True || o == PyArrayScalar_True;
+        *i = at != NULL ? *(const npy_bool *)at != 0 : b;
+        break;
+    case NPA_WEAK_INT: *i = PyLong_AsLongAndOverflow(o, &overflow); break;
+    case NPY_LONG: memcpy(i, at != NULL ? at : &PyArrayScalar_VAL(o, Long), sizeof *i); break;
+    case NPY_FLOAT:
+        memcpy(&f, at != NULL ? at : &PyArrayScalar_VAL(o, Float), sizeof f);
+        *d = f;
+        break;
+    default:
+        if (at != NULL) {
+            memcpy(d, at, sizeof *d);
+        } else {
+            *d = PyFloat_AS_DOUBLE(o); /* np.float64 is a float */
+        }
+    }
+    return overflow == 0;
+}
+
 /* The number in the loop's type. False: NumPy's to convert, or to complain about. */
 static inline bool put(PyObject *o, int kind, int type, void *to)
 {
-    int overflow = 0;
+    double d = 0;
+    long i = 0;
+    bool fits = take(o, kind, &d, &i);
     if (kind == NPY_BOOL) {
-        *(npy_bool *)to = o == Py_True || o == PyArrayScalar_True;
+        *(npy_bool *)to = (npy_bool)i;
         return true;
     }
-    long i = kind == NPA_WEAK_INT ? PyLong_AsLongAndOverflow(o, &overflow)
-             : kind == NPY_LONG   ? PyArrayScalar_VAL(o, Long) : 0;
-    bool whole = kind == NPA_WEAK_INT || kind == NPY_LONG;
-    double d = kind == NPY_FLOAT ? PyArrayScalar_VAL(o, Float)
-               : whole           ? (double)i
-                                 : PyFloat_AS_DOUBLE(o); /* np.float64 is a float */
+    d = kind == NPA_WEAK_INT || kind == NPY_LONG ? (double)i : d;
     float f = (float)d;
     const void *from = type == NPY_LONG ? (void *)&i : type == NPY_FLOAT ? (void *)&f : (void *)&d;
     memcpy(to, from, type == NPY_FLOAT ? sizeof f : sizeof d);
-    bool fits = type != NPY_FLOAT || kind == NPY_FLOAT || d == 0 || !isfinite(d) ||
-                (fabs(d) < 0x1p127 && fabs(d) >= 0x1p-126); /* a float, and a normal one */
-    return overflow == 0 && fits;
+    return fits && (type != NPY_FLOAT || kind == NPY_FLOAT || d == 0 || !isfinite(d) ||
+                    (fabs(d) < 0x1p127 && fabs(d) >= 0x1p-126)); /* a float, and a normal one */
 }
 
 static PyObject *number_of(const char *at, PyArray_Descr *descr)
@@ -122,7 +163,7 @@ PyObject *npa_small_round(const function *f, PyObject *const *args, Py_ssize_t n
 {
     static const double tens[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
     (void)f;
-    int kind = kind_of(args[0]);
+    int kind = kind_of_number(args[0]);
     long decimals = n == 2 && PyLong_CheckExact(args[1]) ? PyLong_AsLong(args[1]) : n == 1 ? 0 : -1;
     if (names != NULL || !(kind == NPY_DOUBLE || kind == NPA_WEAK_FLOAT) || decimals < 0 ||
         decimals >= (long)(sizeof tens / sizeof *tens)) {

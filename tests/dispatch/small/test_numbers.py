@@ -62,6 +62,45 @@ def test_numbers(name: str) -> None:
     all_same(cases())
 
 
+ARRAYS = tuple(map(np.array, NUMPYS)) + (
+    np.array(2.5, ">f8"),
+    np.array(3, "timedelta64[s]"),
+    np.array(None),
+    np.frombuffer(b"\0" + np.float64(1.25).tobytes(), "f8", 1, 1)[0:1].reshape(()),
+    np.ma.array(1.5),
+    np.ones(1),
+)
+MIXED: tuple[Any, ...] = (*ARRAYS, 1.5, 0, -3, 2**63, np.float64(-0.75), np.float32(2), np.int64(7))
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", sorted(UFUNCS))
+def test_arrays_without_axes(name: str) -> None:
+    u = UFUNCS[name]
+
+    def cases() -> Iterator[Case]:
+        few = (np.array(1.5), np.array(True), np.array(4), 0.0, np.array(2, "f4"))
+        given = MIXED if u.nin < 3 else few
+        for values in itertools.product(given, repeat=u.nin):
+            yield repr(values), u, lambda v=values: v
+
+    all_same(cases())
+
+
+def test_operators_of_arrays_without_axes() -> None:
+    x = np.array(2.5)
+    with npaccel.accelerate():
+        assert [type(x * 2), type(2 * x), type(x + x), type(-x)] == [np.float64] * 4
+        assert type(x == x) is np.bool_
+        assert np.asarray(x) is x and np.asanyarray(x, float) is x and np.array(x) is not x
+        assert x.astype(float, copy=False) is x and np.asarray(x, int).dtype == int
+        assert np.asanyarray(1j) == 1j and np.array([1j, 2]).dtype == complex
+        y = x
+        y *= 3
+        assert y is x and x == 7.5
+        assert np.round(x) == 8.0 and np.around(np.array(1.25), 1) == 1.2
+
+
 @pytest.mark.parametrize("u", [np.divmod, np.modf, np.frexp], ids=lambda u: u.__name__)
 def test_several_results(u: np.ufunc) -> None:
     all_same((repr(v), u, lambda v=v: v) for v in operands(u.nin))
