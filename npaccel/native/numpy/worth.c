@@ -305,8 +305,7 @@ PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args,
     }
     PyObject *a = method ? self : args[0];
     bool same = comes_back(a, args + skip, n - skip, names, method || t->copies);
-    same = same && (PyArray_NDIM((PyArrayObject *)a) > 0 || (plain(a) && npa_here == NULL));
-    return same ? Py_NewRef(a) : NULL;
+    return same && PyArray_NDIM((PyArrayObject *)a) > 0 ? Py_NewRef(a) : NULL;
 }
 
 static bool counts_at_once(PyObject *o)
