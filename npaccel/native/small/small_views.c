@@ -5,7 +5,6 @@
 
 #include <numpy/arrayscalars.h>
 
-#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -163,7 +162,7 @@ static inline bool as_single(PyObject *o, double *d)
         return false;
     }
     double size = fabs(*d);
-    return !isfinite(*d) || size == 0 || (size >= (double)FLT_MIN && size <= 0x1p53);
+    return !isfinite(*d) || size == 0 || (size >= 0x1p-126 && size <= 0x1p53);
 }
 
 /* As a whole number of at most so many: Python's and NumPy's cut what is behind the point off. */

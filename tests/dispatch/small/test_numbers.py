@@ -62,7 +62,8 @@ def test_numbers(name: str) -> None:
     all_same(cases())
 
 
-ARRAYS = tuple(map(np.array, NUMPYS)) + (
+ARRAYS = (
+    *map(np.array, NUMPYS),
     np.array(2.5, ">f8"),
     np.array(3, "timedelta64[s]"),
     np.array(None),
@@ -91,7 +92,7 @@ def test_operators_of_arrays_without_axes() -> None:
     x = np.array(2.5)
     with npaccel.accelerate():
         assert [type(x * 2), type(2 * x), type(x + x), type(-x)] == [np.float64] * 4
-        assert type(x == x) is np.bool_
+        assert type(x == np.array(2.5)) is np.bool_
         assert np.asarray(x) is x and np.asanyarray(x, float) is x and np.array(x) is not x
         assert x.astype(float, copy=False) is x and np.asarray(x, int).dtype == int
         assert np.asanyarray(1j) == 1j and np.array([1j, 2]).dtype == complex
