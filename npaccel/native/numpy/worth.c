@@ -199,7 +199,6 @@ static bool asks_for_little(PyObject *const *args, Py_ssize_t skipped, Py_ssize_
     return count < 1e9 && !npa_is_large((size_t)count * LARGEST_ITEM);
 }
 
-/* named: some arguments are not among these. */
 /* Whether there is an array among these that is no small plain one. */
 static bool any_not_small(PyObject *const *args, Py_ssize_t n)
 {
@@ -210,6 +209,7 @@ static bool any_not_small(PyObject *const *args, Py_ssize_t n)
     return any;
 }
 
+/* named: some arguments are not among these. */
 bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, Py_ssize_t all,
                bool named)
 {
