@@ -148,7 +148,7 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
         most = is_long(a, axis) ? most : 0;
     } else if (!full) {
         npy_intp least = strncmp(fold, "arg", 3) == 0 ? 256 / PyArray_ITEMSIZE(a)
-                         : PyArray_NBYTES(a) < (npy_intp)MiB ? 128 : 256;
+                         : PyArray_NBYTES(a) < (npy_intp)MiB ? 128 : 512;
         most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"), least);
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
