@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from npaccel.ir.fold_order import LANES
 from npaccel.ir.scalar import item_size, scans
 from npaccel.later import later
 
@@ -32,7 +33,6 @@ __all__ = [
     "stores_freely",
 ]
 
-LANES = 32
 BLOCK = 512
 BAND_BLOCK = 16
 CHUNK = 32768

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["FoldOrder", "fold_order"]
+__all__ = ["LANES", "FoldOrder", "fold_order"]
 
 SHORT_ROW = 512  # rows below this join the ones that follow them in memory
 BAND_LANES = 8  # results that lie behind one another have a lane each, from so many on

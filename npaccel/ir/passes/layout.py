@@ -12,7 +12,7 @@ from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.nodes import Stride, Wrap
 from npaccel.ir.views import collapse_axes
 
-__all__ = ["NARROW_BYTES", "Layout", "lay_out"]
+__all__ = ["NARROW_BYTES", "PICKED", "SCANNED", "Layout", "lay_out"]
 
 T = TypeVar("T")
 LANES = 8

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from npaccel.ir.fold_order import LANES
 from npaccel.ir.nodes import Fold, Kernel, Leaf, Reduce, Store, StoreRow, StoreScratch
 from npaccel.ir.reference.expressions import Array, constant, evaluate
 from npaccel.ir.scalar import SCANNED, Core, Expr
 
 __all__ = ["CHUNK", "combine", "fold_chunk", "reduce_inner", "run_kernel"]
 
-LANES = 32
 BLOCK = 512
 BAND_BLOCK = 16
 CHUNK = 32768

@@ -26,7 +26,7 @@
 
 /* Whether that is a dtype as NumPy's own of its type: in the processor's order, with nothing noted.
  * Arrays that were pickled have dtypes that are not NumPy's objects. */
-static inline bool npa_is_usual_dtype(PyArray_Descr *d)
+static inline bool npa_is_usual_dtype(const PyArray_Descr *d)
 {
     return PyDataType_ISNOTSWAPPED(d) && PyDataType_METADATA(d) == NULL;
 }

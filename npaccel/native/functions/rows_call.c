@@ -58,8 +58,8 @@ static PyArrayObject *usual(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     bool good = (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) && PyArray_ISALIGNED(a) &&
-                PyArray_ISNOTSWAPPED(a) && PyDataType_METADATA(PyArray_DESCR(a)) == NULL &&
-                PyArray_SIZE(a) > 0 && PyArray_NDIM(a) <= NPA_MAX_DIMS;
+                npa_is_usual_dtype(PyArray_DESCR(a)) && PyArray_SIZE(a) > 0 &&
+                PyArray_NDIM(a) <= NPA_MAX_DIMS;
     return good ? a : NULL;
 }
 

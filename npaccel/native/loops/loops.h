@@ -43,7 +43,7 @@ typedef struct {
 /* -------------------------------------------------------------------------------------- types.c */
 
 bool npa_type_known(int type);
-/* The type as NumPy has it: bytes in the processor's order, without metadata. */
+/* Of such a type, and usual: results keep what is noted in a dtype, so others are NumPy's. */
 bool npa_dtype_known(const PyArray_Descr *d);
 bool npa_array_known(PyArrayObject *a);
 /* Bytes of what lies behind the first axes without gaps; 0: there are gaps, or nothing. */

@@ -12,8 +12,7 @@ bool npa_type_known(int type)
 
 bool npa_dtype_known(const PyArray_Descr *d)
 {
-    return npa_type_known(d->type_num) && PyArray_ISNBO(d->byteorder) &&
-           PyDataType_METADATA(d) == NULL; /* which results keep */
+    return npa_type_known(d->type_num) && npa_is_usual_dtype(d);
 }
 
 /* Views are in elements: strides and addresses must be whole ones, which alignment promises for no

@@ -99,6 +99,15 @@ static PyObject *given(PyObject *const *args, Py_ssize_t n, PyObject *names, Py_
     return place < n ? args[place] : NULL;
 }
 
+/* Elements of a row from which NumPy's loop takes no longer than a kernel: measured on Z4, see
+ * docs/benchmarks.md on short rows. */
+static npy_intp enough_of_a_row(const char *fold, PyArrayObject *a)
+{
+    enum { PICKED = 256 /* bytes */, SMALL = 128, LARGE = 512 };
+    return strncmp(fold, "arg", 3) == 0          ? PICKED / PyArray_ITEMSIZE(a)
+           : PyArray_NBYTES(a) < (npy_intp)MiB ? SMALL : LARGE;
+}
+
 /* Bytes up to which a fold along some axes is NumPy's. Short rows are slow there, `least` elements
  * are enough, and what keeps the axes is to meet the array again, in one kernel. */
 static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject *keepdims,
@@ -147,9 +156,8 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
     if (!full && most == SIZE_MAX && strncmp(fold, "arg", 3) == 0) {
         most = is_long(a, axis) ? most : 0;
     } else if (!full) {
-        npy_intp least = strncmp(fold, "arg", 3) == 0 ? 256 / PyArray_ITEMSIZE(a)
-                         : PyArray_NBYTES(a) < (npy_intp)MiB ? 128 : 512;
-        most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"), least);
+        most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"),
+                          enough_of_a_row(fold, a));
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     return most > 0 && PyArray_SIZE(a) > 0 && npa_at_once(args, all, most);
