@@ -217,15 +217,15 @@ CASES = {
         for i in range(25):
             m = np.median(a)  # here
         """, "a = rng.random(2_000_000)\nm = np.median(a)"),
-    "convolve": case("convolve", """
-        a = rng.random(1_000_000)
+    "unique": case("unique", """
+        a = rng.integers(0, 1000, 1_000_000)
         for i in range(60):
-            b = np.convolve(a, [0.25, 0.5, 0.25], "valid")  # here
+            b = np.unique(a)  # here
         print(b[0])
         """, """
-        a = rng.random(1_000_000)
+        a = rng.integers(0, 1000, 1_000_000)
         for i in range(60):
-            b = 0.25 * a[:-2] + 0.5 * a[1:-1] + 0.25 * a[2:]
+            b = np.flatnonzero(np.bincount(a))
         print(b[0])
         """),
     # compiling, BLAS, Python

@@ -358,7 +358,7 @@ PROGRAMS = {
             total += steps.sum()
         print(total)
         """),
-    "shuffled": case("calls shuffle, which is NumPy's own", """
+    "shuffled": case("to shuffle is one thread's work", """
         places = np.arange(1_000_000)
         for epoch in range(25):
             rng.shuffle(places)  # here

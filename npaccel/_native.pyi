@@ -695,7 +695,7 @@ def call_python(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> A
     """Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."""
 
 def did_it_here() -> bool:
-    """Whether the latest call_numpy was done here after all."""
+    """Whether what the latest call_numpy or call_python called last was done here after all."""
 
 def call_numpy(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call as if no block were open."""

@@ -241,7 +241,7 @@ def fallback(
         result = at_user_line(call, (function, *arguments), keywords)
     finally:
         changed = [part.write_back() for part in parts]
-        if reason and not (compiled and _native.did_it_here()):
+        if reason and not _native.did_it_here():
             # In a block, what NumPy's Python code calls is timed by itself.
             alone = compiled or not _native.in_block()
             took = time.perf_counter() - start if alone else 0.0

@@ -47,6 +47,8 @@ WAITED: Final = 0.05  # the same of what waited for the compiler
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
 RANDOM_WORDS: Final = re.compile(r"random|\brng\b")
 DRAWN: Final = "they are drawn on all threads already; draw fewer"
+SHUFFLES: Final = re.compile(r"\.(shuffle|permutation|permuted)\(")
+SHUFFLED: Final = "to shuffle is one thread's work, element by element; shuffle less often"
 # A loop of one thread's, since each takes as many bits as it happens to reject.
 LEGACY: Final = re.compile(r"\brandom\.(randn|normal|standard_normal)\(")
 NEWER: Final = "numpy.random.default_rng() draws such numbers on all threads"
@@ -88,6 +90,7 @@ NONE: Final = percent(0.0, 1.0)
 MATTERS: Final = 0.1  # of the program's time: what is worth less does not hold it back
 MEMORY: Final = 0.7  # of what one thread moves
 KERNELS: Final = "computes in kernels, on {of}, and nothing holds it back"
+FUNCTIONS: Final = "is done by functions of npaccel's own, on {of}, and nothing holds it back"
 MOVES: Final = "computes in kernels at {speed:.0f} GB/s, which is what this machine's memory gives"
 SMALLER: Final = "numbers of fewer bytes (float32, int32) take less"
 NOT_YET: Final = "runs by blocks, without kernels, until compiling pays: {seconds:.2g} s"
@@ -143,11 +146,13 @@ def advice(profile: Profile) -> list[Advice]:
 def _in_kernels(profile: Profile) -> Iterator[Advice]:
     """Lines that take long and that nothing holds back."""
     for line in profile.lines:
-        seconds = line.seconds.get("kernels", 0.0)
-        if line.line and seconds >= MUCH * profile.wall_s:
+        seconds, own = line.seconds.get("kernels", 0.0), line.seconds.get("functions", 0.0)
+        of = count(int(profile.about.get("threads") or 1), "thread")
+        if line.line and own >= MUCH * profile.wall_s and not _is_random(profile, line):
+            yield Advice(line.site, own, FUNCTIONS.format(of=of), "", 0.0)
+        elif line.line and seconds >= MUCH * profile.wall_s:
             near = MEMORY * profile.memory_bytes_s
             moves = line.bytes / seconds if profile.memory_bytes_s else 0.0
-            of = count(int(profile.about.get("threads") or 1), "thread")
             what, remedy = KERNELS.format(of=of), ""
             if moves >= near > 0:
                 what, remedy = MOVES.format(speed=moves / 1e9), SMALLER
@@ -272,7 +277,7 @@ def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
     tree = parsed(profile.text_of(one.file, one.line))
     reader, (table, places) = _reader(profile, one, tree), picked(tree, computed=True)
     if reader:
-        word, remedy = remedy_of(reader)
+        word, remedy = remedy_of(_taking_most(profile, one) or reader)
         numpys = _line_s(profile, one, "numpy")
         alike = word not in PRODUCTS and told.seconds >= MUCH * numpys
         seconds = told.seconds + numpys if alike else told.seconds
@@ -296,6 +301,16 @@ def _reads(profile: Profile, one: Obstacle, what: str, told: Advice) -> Advice:
         own = COPIED.format(table=table) if "watched" in kinds else table
         return told._replace(what=what, remedy=CLIP.format(table=own, places=places), gain_s=None)
     return told
+
+
+def _taking_most(profile: Profile, one: Obstacle) -> str:
+    """NumPy's function that took most of the line's time, as there is something to say of it; or
+    ''."""
+    site = _site(one.file, one.line)
+    calls = [c for c in profile.calls if c.site == site and remedy_of(c.function)[0]]
+    most = max(calls, key=lambda call: call.seconds, default=None)
+    much = most is not None and most.seconds >= MUCH * _line_s(profile, one)
+    return most.function if most is not None and much else ""
 
 
 def _line_s(profile: Profile, one: Obstacle, what: str = "") -> float:
@@ -433,7 +448,8 @@ def _drawn(profile: Profile, line: Line) -> Advice:
     if line.seconds.get("functions", 0.0) >= MUCH * seconds:
         if LEGACY.search(profile.text_of(line.file, line.line)):
             return Advice(line.site, seconds, what, NEWER, gains.part(seconds, gains.NEWER))
-        return Advice(line.site, seconds, what, DRAWN)
+        shuffles = SHUFFLES.search(profile.text_of(line.file, line.line))
+        return Advice(line.site, seconds, what, SHUFFLED if shuffles else DRAWN)
     if makes:
         saved = gains.part(seconds, gains.ONE_CALL)
         each = Advice(line.site, seconds, MADE, MAKE_ONE, saved)

@@ -68,7 +68,7 @@ def on_arrays(profile: Profile, one: Obstacle, seconds: float) -> float | None:
 
 def together(profile: Profile, one: Obstacle, seconds: float) -> float | None:
     """Of what cuts the program in runs of few operations, which go through memory each: they are
-    fused, and pass through it once."""
+    fused, and pass through it once; and nothing of what a run takes beside its operations stays."""
     few = one.size <= FEW_OPERATIONS * one.calls
     most = FEW_OPERATIONS if few else CUT_OPERATIONS
     near = (run for run in profile.flushes if run.paced_s > 0)
@@ -76,7 +76,16 @@ def together(profile: Profile, one: Obstacle, seconds: float) -> float | None:
     took = sum(run.seconds for run in runs)
     if took == 0:
         return None
-    return part(seconds, sum(min(run.paced_s, run.seconds) for run in runs) / took)
+    gain = part(seconds, sum(min(run.paced_s, run.seconds) for run in runs) / took)
+    return min(gain + _beside(profile, one), seconds)
+
+
+def _beside(profile: Profile, one: Obstacle) -> float:
+    """What runs take there beside their operations."""
+    here = (line for line in profile.lines if (line.file, line.line) == (one.file, one.line))
+    return sum(
+        line.seconds.get("running", 0.0) + line.seconds.get("planning", 0.0) for line in here
+    )
 
 
 def _is_few(profile: Profile, run: Flush, file: str, most: int) -> bool:

@@ -531,6 +531,24 @@ def test_what_reads_is_named_where_it_is_numpys_own() -> None:
     assert found.sentence().startswith("reads a result after every 2 operations: read after")
 
 
+def test_what_a_function_that_reads_calls_has_the_remedy() -> None:
+    cut = Obstacle("read", FILE, 2, 100, 2.0, 500.0)
+    text = {FILE: SOURCE | {2: "    c = np.polyfit(t, y, 5)"}}
+    line = LINE._replace(seconds={"numpy": 5.0})
+    for seconds, says in [(4.0, "several right-hand sides in one call"), (0.4, "after the loop")]:
+        call = Call("lstsq", "generalised ufunc", f"{FILE}:2", 100, seconds)
+        found = only(profile(source=text, obstacles=[cut], calls=[call], lines=[line])).sentence()
+        assert found.startswith("`np.polyfit` reads a result after every 5") and says in found
+
+
+def test_what_runs_take_beside_their_operations_is_saved_where_they_are_cut() -> None:
+    cut = Obstacle("read", FILE, 2, 100, 6.0, 900.0)
+    runs = [run("kernels", 4.0, 100, "add " * 9, paced_s=4.0)]
+    for beside, gain in [(0.0, 0.0), (0.5, 1.0), (5.0, 6.0)]:
+        line = LINE._replace(seconds={"running": beside, "planning": beside})
+        assert gains.together(profile(flushes=runs, lines=[line]), cut, 6.0) == gain
+
+
 def test_runs_of_a_line_that_comes_once_are_no_loop_that_is_cut() -> None:
     cut = Obstacle("read", FILE, 3, 2, 6.0, 4.0)
     assert not advice(profile(obstacles=[cut], lines=[]))

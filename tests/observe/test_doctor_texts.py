@@ -157,6 +157,17 @@ def test_what_nothing_holds_back_is_told_as_such() -> None:
     assert cut.what.startswith("reads a result")
 
 
+def test_what_functions_of_our_own_do_is_not_held_back() -> None:
+    found = told("y = np.sort(x)", lines=[line(functions=8.0)])
+    what = "is done by functions of npaccel's own, on 2 threads, and nothing holds it back"
+    assert (found.sentence(), found.gain_s) == (what, 0.0)
+    for text, says in [
+        ("rng.shuffle(x)", "one thread's work"),
+        ("y = rng.random(n)", "all threads"),
+    ]:
+        assert says in told(f"    {text}", lines=[line(functions=8.0, numpy=0.2)]).sentence()
+
+
 def test_what_comes_once_runs_by_blocks() -> None:
     found = told("y = f(x)", waits={"once": 4.0}, lines=[line(blocks=4.0)])
     assert "since it comes once or twice: 4 s" in found.what and found.gain_s is None

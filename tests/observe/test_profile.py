@@ -189,6 +189,17 @@ def test_blocks_loops_functions_and_numpy_are_told_apart(target, setting) -> Non
         assert found[name] > 0 and not found.get("kernels")
 
 
+@pytest.mark.parametrize("call", [np.sort, lambda a: np.convolve(a, [0.25, 0.5, 0.25])])
+def test_what_functions_of_our_own_do_is_none_of_numpys(target, call) -> None:
+    a = np.random.default_rng(0).random(N)
+    with npaccel.profile(target) as taken, npaccel.accelerate:
+        for _ in range(3):
+            call(a)
+    found = [one for one in taken.profile.lines if one.file == __file__]
+    assert sum(one.seconds.get("functions", 0.0) for one in found) > 0
+    assert not [one for one in taken.profile.calls if one.function in ("sort", "convolve")]
+
+
 def test_calls_that_numpy_ran_have_their_reason(target) -> None:
     a = npaccel.asarray(np.ones(N))
     np.fft.fft(a)

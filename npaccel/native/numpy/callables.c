@@ -16,7 +16,7 @@ typedef struct {
 
 bool npa_did_own; /* the latest call */
 
-static PyObject *done_by(npa_own *own, const call *c)
+static PyObject *asked(npa_own *own, const call *c)
 {
     Py_ssize_t n = c->n, position = 0;
     if (c->dict == NULL || PyDict_GET_SIZE(c->dict) == 0) {
@@ -31,6 +31,14 @@ static PyObject *done_by(npa_own *own, const call *c)
         result = own(c->t->what, c->self, given, n, names);
     }
     Py_XDECREF(names);
+    return result;
+}
+
+static PyObject *done_by(npa_own *own, const call *c)
+{
+    int before = npa_now(NPA_IN_KERNELS);
+    PyObject *result = asked(own, c);
+    npa_now(before);
     return result;
 }
 
@@ -128,7 +136,7 @@ static PyObject *take_it(const call *c)
     if (why != NULL && (reason = PyUnicode_InternFromString(why)) == NULL) {
         return NULL;
     }
-    result = why == NULL && c->t->record != NULL ? done_by(c->t->record, c) : NULL;
+    result = why == NULL && c->t->record != NULL ? asked(c->t->record, c) : NULL;
     if (result != NULL || PyErr_Occurred() || (why == NULL && ask_target(c, &result, &reason))) {
         return result;
     }

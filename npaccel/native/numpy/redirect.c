@@ -338,6 +338,7 @@ static PyObject *call_python(PyObject *module, PyObject *const *args, Py_ssize_t
         return NULL;
     }
     int before = npa_now(NPA_IN_NUMPY);
+    npa_did_own = false;
     PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)n - 1, names);
     npa_now(before);
     return result;
