@@ -162,9 +162,9 @@ def clusters() -> list[DeviceMemory]:
 def copies_exist() -> bool:
     """Whether a device may hold data of arrays."""
 
-def held_up() -> float:
-    """Seconds that products of matrices and the like would have taken since the start, had the
-    helper process worked all the time."""
+def held_up(works: float, starts: bool, /) -> float:
+    """Seconds that products of matrices and the like would lose while the helper process works for
+    so many, and starts before, at the share of the time that they have taken since the first."""
 
 def take_fallbacks() -> list[tuple[str, str, str, int, int, float, float]]:
     """What the core left to NumPy, once: function, reason, file, line, calls, seconds, 0."""

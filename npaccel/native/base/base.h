@@ -164,7 +164,7 @@ PyObject *npa_choice_told(const npa_choice *c);
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
 /* 0, or -1 for want of memory */
 int npa_note_fallback(PyObject *name, const char *reason, double seconds);
-PyObject *npa_held_up(PyObject *module, PyObject *nothing);
+PyObject *npa_held_up(PyObject *module, PyObject *args);
 void npa_pass_because(const char *reason); /* what is being recorded is left to NumPy; a constant */
 const char *npa_passing_reason(void);      /* why the last one was, once; NULL: for its operands */
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);

@@ -4,6 +4,7 @@
  * the GIL. */
 #include "base/base.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Places beyond those that fit are one place. */
@@ -71,14 +72,18 @@ static void count(tally *t, PyObject *name, PyObject *reason, uint64_t calls, do
  * threads wait for each other: 40,000 x 12 by a column 4 to 7 times on average, its transpose 3 to
  * 3.7 (bench/blas_beside.py, Z4, two processors). */
 enum { STRETCHED = 5 };
+static const double start_s = 0.25; /* starting the helper keeps a processor busy for so long */
 
-static double products; /* seconds that BLAS and LAPACK took */
+static double products, first_product; /* seconds that BLAS and LAPACK took, and since when */
 
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds)
 {
     bool product = PyUnicode_CompareWithASCIIString(reason, "matrix product") == 0 ||
                    PyUnicode_CompareWithASCIIString(reason, "generalised ufunc") == 0;
-    products += product ? seconds : 0;
+    if (product) {
+        first_product = products > 0 ? first_product : npa_seconds() - seconds;
+        products += seconds;
+    }
     count(&fallbacks, name, reason, 1, seconds, 0);
 }
 
@@ -103,10 +108,17 @@ void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double 
     count(&hindrances, kind, kind, calls, seconds, size);
 }
 
-PyObject *npa_held_up(PyObject *module, PyObject *nothing)
+PyObject *npa_held_up(PyObject *module, PyObject *args)
 {
-    (void)module, (void)nothing;
-    return PyFloat_FromDouble(STRETCHED * products);
+    double works;
+    int starts;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "dp", &works, &starts)) {
+        return NULL;
+    }
+    double since = products > 0 ? npa_seconds() - first_product : 1;
+    works += starts ? start_s : 0;
+    return PyFloat_FromDouble(works * STRETCHED * products / fmax(since, 1e-3));
 }
 
 static PyObject *take(tally *t)

@@ -1,5 +1,4 @@
-/* callables.c: calls of redirected functions and methods, those that NumPy writes in Python among
- * them. */
+/* callables.c: calls of redirected functions and methods, some of which NumPy writes in Python. */
 #include "numpy/numpy.h"
 #include "numpy/redirect.h"
 
@@ -15,7 +14,6 @@ typedef struct {
 } call;
 
 bool npa_did_own; /* the latest call */
-
 static PyObject *asked(npa_own *own, const call *c)
 {
     Py_ssize_t n = c->n, position = 0;
@@ -37,8 +35,8 @@ static PyObject *asked(npa_own *own, const call *c)
 static PyObject *done_by(npa_own *own, const call *c)
 {
     int before = npa_now(NPA_IN_KERNELS);
-    PyObject *result = asked(own, c);
-    npa_now(before);
+    PyObject *result = own != NULL ? asked(own, c) : NULL;
+    npa_did_own = result != NULL, npa_now(before);
     return result;
 }
 
@@ -57,16 +55,14 @@ static PyObject *by_original(const call *c)
 
 static PyObject *in_numpy(const call *c)
 {
-    PyObject *result = c->t->own != NULL ? done_by(c->t->own, c) : NULL;
-    npa_did_own = result != NULL;
+    PyObject *result = done_by(c->t->own, c);
     return result != NULL || PyErr_Occurred() ? result : by_original(c);
 }
 
 static PyObject *counted(const call *c, PyObject *reason)
 {
     const target *t = c->t;
-    PyObject *result = t->unseen ? done_by(t->own, c) : NULL;
-    npa_did_own = result != NULL;
+    PyObject *result = done_by(t->unseen ? t->own : NULL, c);
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
@@ -588,9 +584,8 @@ static PyObject *whole_call(const whole *w, PyObject *self, PyObject *const *arg
         return result;
     }
     if (w->most > 0) {
-        return run_whole(w, most_of(w, names), args, n, names, &result) != 0
-                   ? result
-                   : w->original(self, args, nargs, names);
+        bool done = run_whole(w, most_of(w, names), args, n, names, &result) != 0;
+        return done ? result : w->original(self, args, nargs, names);
     }
     return call_whole(w, self, args, nargs, names);
 }

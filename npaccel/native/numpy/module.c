@@ -332,7 +332,7 @@ static PyMethodDef methods[] = {
     {"clusters", npa_clusters, METH_NOARGS, NPA_DOC_clusters},
     {"copies_exist", npa_copies_exist_py, METH_NOARGS, NPA_DOC_copies_exist},
     {"take_homes", npa_take_homes, METH_NOARGS, NPA_DOC_take_homes},
-    {"held_up", npa_held_up, METH_NOARGS, NPA_DOC_held_up},
+    {"held_up", npa_held_up, METH_VARARGS, NPA_DOC_held_up},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, NPA_DOC_take_fallbacks},
     {"take_hindrances", npa_take_hindrances, METH_NOARGS, NPA_DOC_take_hindrances},
     {"empty", npa_py_empty, METH_VARARGS, NPA_DOC_empty},

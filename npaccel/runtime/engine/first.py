@@ -101,7 +101,7 @@ class FirstRuns:
         if self._programs:
             self._forget()  # the engine is asked about them
             if self._spent() > PART * (time.monotonic() - self._begun):
-                if _native.threads() > 1 and self._spent() > _native.held_up():
+                if _native.threads() > 1 and self._spent() > _native.held_up(0.0, True):
                     self._helper().start()
                 self._engine().tiers.take_over(self._programs)
             self._programs.clear()

@@ -15,7 +15,6 @@ from cachetools import LRUCache
 
 from npaccel import _native, system
 from npaccel.later import Once
-from npaccel.own import time
 from npaccel.runtime.devices.cost import POINT_S, Costs
 from npaccel.runtime.helper.helper import Helper
 from npaccel.runtime.process.failures import Sites
@@ -40,8 +39,6 @@ MOST_MISSED = 32
 # So many requests that nobody has compiled are kept for the process's end, those that took longest;
 # and if so many processes like it, which find code then, would gain what compiling takes.
 MOST_LEFT, PROCESSES = 64, 4
-# Starting the helper keeps a processor busy for so long (runtime/engine/first.py).
-START_S = 0.25
 NEVER = "running block by block, as the setting tiering says"
 ONLY_NUMPY = "the setting backend is 'numpy'"
 
@@ -140,7 +137,6 @@ class Tiers:
         self._left: dict[_Kind, _native.Pending] = {}  # the last one's time is not known
         self._times: LRUCache[int | _Kind, int] = LRUCache(SEQUENCES)  # each was met without code
         self._number = 0
-        self._begun = time.monotonic(), _native.held_up()
         self._missed = 0  # that were not on disk, since one was
         self.runs = 0
         system.at_fork(after_in_child=self._forked)
@@ -198,14 +194,10 @@ class Tiers:
         return self._costs.compiling_pays(spent, len(pending))
 
     def _held_up(self, requests: int) -> float:
-        """What products of matrices would lose, in seconds, while the helper compiles that, at the
-        share of the time that they have taken since there is an engine."""
+        """What products of matrices would lose, in seconds, while the helper compiles that."""
         if _native.threads() == 1:
             return 0.0
-        begun, before = self._begun
-        share = (_native.held_up() - before) / max(1e-3, time.monotonic() - begun)
-        start = START_S if self._helper.made is None else 0.0
-        return share * (start + self._costs.compiling(requests))
+        return _native.held_up(self._costs.compiling(requests), self._helper.made is None)
 
     def planning_pays(self, sequence: Sequence, pending: _native.Pending) -> bool:
         """Whether to plan for a new size of what has code already takes less than it does."""
