@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.dispatch.fallback import NotRecorded
+from npaccel.dispatch.fallback import NotRecorded, run_exact
 from npaccel.dispatch.rules import RECORDABLE, recordable
 
 __all__ = [
+    "as_usual",
     "asked_dtype",
     "broadcast",
     "check_errstate",
@@ -60,6 +61,20 @@ def take_array(value: Any) -> np.ndarray[Any, Any]:
     if not array.flags.aligned or array.ndim > MAX_DIMENSIONS:
         raise NotRecorded("unaligned array" if array.ndim <= MAX_DIMENSIONS else "many dimensions")
     return array
+
+
+def as_usual(value: Any) -> Any:
+    """`value`, or its copy where it is an array of numbers that kernels can't read as it lies: in
+    the other byte order, unaligned, or at steps that are no whole elements (fields of records)."""
+    if not is_array(value) or value.dtype.kind not in "iufc" or value.dtype.metadata is not None:
+        return value
+    native = value.dtype.newbyteorder("=")
+    whole = all(step % native.itemsize == 0 for step in value.strides)
+    if not recordable(native) or (value.dtype.isnative and value.flags.aligned and whole):
+        return value
+    once = value[tuple(slice(None) if step else slice(1) for step in value.strides)]
+    copy = run_exact(np.ndarray.astype, (once, native), {"order": "K"})
+    return np.broadcast_to(copy, value.shape)
 
 
 def asked_dtype(dtype: Any) -> np.dtype[Any]:

@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded, fallback, unrecordable
 from npaccel.dispatch.operands import (
+    as_usual,
     asked_dtype,
     broadcast,
     check_errstate,
@@ -24,6 +25,7 @@ from npaccel.dispatch.operands import (
 from npaccel.dispatch.rules import call_rule, copy_rule, fold_rule, warns_on_cast, why_no_rule
 from npaccel.dispatch.special import SPECIAL
 from npaccel.ir.kinds import Kind
+from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL
 
 __all__ = ["record_fold", "scalar_of", "ufunc_hook"]
 
@@ -72,6 +74,8 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
         raise NotRecorded
     outs = _outs(kwargs, ufunc.nout)
     inputs = tuple(np.asarray(x) if type(x) is list else x for x in inputs)
+    if not _has_numpys_bits(ufunc, inputs):  # NumPy's loop takes longer than a copy does
+        inputs = tuple(map(as_usual, inputs))
     mask = _mask(kwargs.get("where", True))
     if mask is not None and outs is None:
         raise NotRecorded("where without out")
@@ -102,6 +106,13 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
     if foreign and not SPECIAL.waits(ufunc):
         _native.evaluate()
     return result
+
+
+def _has_numpys_bits(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool:
+    """Whether what computes it makes no difference."""
+    name = ufunc.__name__
+    real = all(getattr(x, "dtype", None) is None or x.dtype.kind != "c" for x in inputs)
+    return name in SAME_BITS or (real and name in SAME_BITS_IF_REAL)
 
 
 def _order(kwargs: Mapping[str, Any]) -> str:
