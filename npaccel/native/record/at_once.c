@@ -66,7 +66,9 @@ static size_t most_folded(const char *name, PyArrayObject *a, bool full)
     int type = PyArray_TYPE(a);
     bool wide = PyArray_ITEMSIZE(a) >= 8; /* others are added with a cast */
     if (strcmp(name, "add") == 0) {
-        return type == NPY_FLOAT ? MiB : wide ? 2 * MiB : 0;
+        return type == NPY_FLOAT                ? MiB
+               : wide && PyTypeNum_ISINTEGER(type) ? 4 * MiB
+               : wide                              ? 2 * MiB : 0;
     }
     if (strcmp(name, "maximum") == 0 || strcmp(name, "minimum") == 0 ||
         strcmp(name, "fmax") == 0 || strcmp(name, "fmin") == 0) {
