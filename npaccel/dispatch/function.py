@@ -104,17 +104,18 @@ WRITERS = named(
 # small steps, which cost more to record than they win up to so many bytes of arrays; where more is
 # given, or something waits for it, what they call is recorded.
 WHOLE: dict[Function, tuple[str, int]] = {np.histogram: ("in small blocks", 0)}
-_STEPS = {  # by MiB, as measured by bench/functions.py
-    1: "nan_to_num",
-    2: """append array_equal average column_stack concatenate cross dstack ediff1d fix hstack
-    nanargmax nanargmin nanmax nanmean nanmin nansum pad repeat roll stack take_along_axis tile
-    tril triu vstack""",
-    4: "corrcoef cov isin nanstd nanvar ptp std var",
-    8: """delete diag insert intersect1d median nanmedian nanpercentile nanquantile percentile
+_STEPS = {  # by KiB, as measured by bench/functions.py
+    256: "nan_to_num nanmean nansum",
+    512: "cross nanstd nanvar std var",
+    2048: """append array_equal average column_stack concatenate dstack ediff1d fix hstack
+    nanargmax nanargmin nanmax nanmin pad repeat roll stack take_along_axis tile tril triu
+    vstack""",
+    4096: "corrcoef cov isin ptp",
+    8192: """delete diag insert intersect1d median nanmedian nanpercentile nanquantile percentile
     quantile setdiff1d union1d unique""",
 }
-for _mib, _names in _STEPS.items():
-    WHOLE |= dict.fromkeys(named(_names), ("", _mib << 20))
+for _kib, _names in _STEPS.items():
+    WHOLE |= dict.fromkeys(named(_names), ("", _kib << 10))
 
 # More NumPy does not take.
 MOST_PARTS = np.iinfo(np.intc).max

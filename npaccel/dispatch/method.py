@@ -179,7 +179,8 @@ def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> An
     rule = copy_rule(dtype, array.dtype)
     if rule is None:
         # Their own text takes as long as the copy.
-        raise NotRecorded(f"no copy loop from {array.dtype.type.__name__} to {dtype.type.__name__}")
+        names = (str(x) if x.type is None else x.type.__name__ for x in (array.dtype, dtype))
+        raise NotRecorded("no copy loop from {} to {}".format(*names))
     order = _memory_order(array, order)
     strange = order == "K"
     target = fresh_like(array, dtype) if strange else fresh(array.shape, dtype, order)

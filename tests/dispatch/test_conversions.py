@@ -165,3 +165,12 @@ def outcome(call: Callable[[Any], Any], a: Any) -> Any:
         return type(error), str(error)
     kind = np.ndarray if isinstance(result, npaccel.Array) else type(result)
     return result is a, kind, result.dtype, result.shape, result.strides
+
+
+def test_dtypes_of_others_are_numpys_to_convert_to() -> None:
+    scaled = pytest.importorskip("numpy._core._multiarray_umath")._get_sfloat_dtype()
+    x = np.arange(50_000.0)
+    want = x.astype(scaled(2.0))
+    with npaccel.accelerate(min_size=0):
+        have = (x + 0).astype(scaled(2.0))
+    assert have.dtype == want.dtype and repr(have[:9]) == repr(want[:9])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import partial
 from typing import Any
 
@@ -416,3 +418,19 @@ def test_an_overflowing_absolute_value(dtype: str, monkeypatch: pytest.MonkeyPat
 )
 def test_words_that_are_numpys_to_judge(named: dict[str, Any]) -> None:
     check(lambda x: np.add(x, x, **named), lambda: (numbers((600,)),))
+
+
+def test_what_numpys_loops_are_asked_is_not_recorded() -> None:
+    """Of complex powers it is asked while they are planned: for ever, if that was recorded."""
+    script = """if True:
+        import warnings
+        import numpy as np, npaccel
+        npaccel.config.tiering, npaccel.config.cache = "eager", "off"
+        with npaccel.accelerate(min_size=0), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for dtype in (np.complex64, np.complex128):
+                z = np.array([1, 2, 3j], dtype)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    assert np.allclose(np.power(z, dtype(2)), [1, 4, -9])
+    """
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -296,7 +296,7 @@ static void test_loading_meanwhile(void)
         npa_imports_check();
         if (i % 10 == 0) {
             npa_imports_restore();
-            int error = npa_calls_serve(limited);
+            int error = npa_calls_serve(limited, NULL);
             CHECK(error == 0 || error == EBUSY);
         }
         usleep(100);
@@ -567,7 +567,7 @@ int main(int argc, char **argv)
     void *lazy = load("caller_lazy.so"), *now = load("caller_now.so");
     test_before(lazy);
     test_before(now);
-    CHECK(npa_calls_serve(limited) == 0);
+    CHECK(npa_calls_serve(limited, NULL) == 0);
     npa_imports_stats s = stats();
     CHECK(s.functions >= 40 && s.libraries >= 2 && s.entries >= 38 && s.refused == 0);
     test_all(lazy);
@@ -582,7 +582,7 @@ int main(int argc, char **argv)
     npa_imports_restore();
     test_before(lazy);
     test_before(now);
-    CHECK(npa_calls_serve(limited) == 0);
+    CHECK(npa_calls_serve(limited, NULL) == 0);
     test_loading();
     test_loading_meanwhile();
     npa_watch_drop(watch);

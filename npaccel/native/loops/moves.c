@@ -1,7 +1,6 @@
 /* moves.c: elements from one place to another, by their size. */
 #include "loops/loops.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -86,30 +85,10 @@ static void turn_round(char *to, const char *from, int64_t n, int size)
     }
 }
 
-/* As memcpy, whose `rep movs` is 10 to 20 times slower on processors of AMD (Zen 3 and 4, C
- * libraries up to 2.38) where the target begins less than 32 bytes behind the source, modulo a
- * page: `y[1:] = x[:-1]`, since large arrays begin pages. From the end on, or each read would wait
- * for the write before, whose last twelve bits are the same. */
-NPA_EACH_PROCESSOR static void copy(char *to, const char *from, size_t n)
-{
-    typedef struct {
-        uint64_t words[8];
-    } line;
-    enum { PAGE = 4096, SLOW = 32 };
-    uintptr_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
-    while (behind > 0 && behind < SLOW && n >= sizeof(line)) {
-        line x;
-        n -= sizeof x;
-        memcpy(&x, from + n, sizeof x), memcpy(to + n, &x, sizeof x);
-        atomic_signal_fence(memory_order_seq_cst); /* or this loop would be a memcpy */
-    }
-    memcpy(to, from, n);
-}
-
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
 {
     if (stride == size) {
-        copy(to, from, (size_t)(n * size));
+        npa_copy_bytes(to, from, (size_t)(n * size));
     } else if (stride == 0) {
         spread(to, from, n, size);
     } else if (stride == -size) {
@@ -155,7 +134,7 @@ void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, i
 void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int size)
 {
     if (to_stride == size) {
-        copy(to, from, (size_t)(n * size));
+        npa_copy_bytes(to, from, (size_t)(n * size));
     } else if (to_stride == -size && n > 0) {
         turn_round(to - (n - 1) * size, from + (n - 1) * size, n, size);
     } else {

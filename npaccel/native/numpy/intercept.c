@@ -229,7 +229,7 @@ void npa_serve_calls(void)
 {
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
-    calls_error = npa_calls_serve(limited);
+    calls_error = npa_calls_serve(limited, &PyArray_Type);
     npa_calls_tried = calls_error != EBUSY; /* else another time */
     hook_ctypes();
     PyErr_Clear(); /* ctypes is of another make: its functions are called as they are */

@@ -37,6 +37,7 @@ static struct {
     unsigned char place[PLACES]; /* of a name's hash: 1 + its index; 0: none */
     uint64_t second[128];        /* of a first letter: which second ones there are, modulo 64 */
     npa_library program;
+    const void *numpys; /* a function of NumPy's */
     uintptr_t real_low, real_high; /* where the real ones begin */
     known *before, *now;
     size_t nbefore, nnow, capacity, cursor, skip;
@@ -91,7 +92,7 @@ void *npa_imports_instead_of(const void *function)
     }
     for (int i = 0; i < imports.n; i++) {
         const npa_import *f = &imports.list[i];
-        if (f->real != NULL && (function == f->real || function == f->libc)) {
+        if (!f->numpys && f->real != NULL && (function == f->real || function == f->libc)) {
             return f->ours;
         }
     }
@@ -284,7 +285,12 @@ static void find_libc(void)
     }
 }
 
-int npa_imports_replace(npa_import *list, int n)
+bool npa_imports_numpys(const npa_library *o)
+{
+    return npa_within(o->low, o->high, imports.numpys);
+}
+
+int npa_imports_replace(npa_import *list, int n, const void *numpys)
 {
     if (!npa_tables_known()) {
         return ENOSYS;
@@ -293,7 +299,7 @@ int npa_imports_replace(npa_import *list, int n)
         return EBUSY;
     }
     if (imports.list == NULL) {
-        imports.list = list, imports.n = n;
+        imports.list = list, imports.n = n, imports.numpys = numpys;
         index_names();
         dl_iterate_phdr(visit_own, NULL);
         find_libc();

@@ -453,12 +453,14 @@ static npa_import functions[] = {
     SERVED(fread_unlocked), SERVED(__fread_chk), SERVED(__fread_unlocked_chk), SERVED(syscall),
     SERVED(setrlimit), SERVED(setrlimit64), SERVED(prlimit), SERVED(prlimit64),
     {.name = "dlsym", .ours = (void *)npa_imports_dlsym},
-    {.name = "dlvsym", .ours = (void *)npa_imports_dlvsym}};
+    {.name = "dlvsym", .ours = (void *)npa_imports_dlvsym},
+    {.name = "memcpy", .ours = (void *)npa_copy_bytes, .numpys = true},
+    {.name = "memmove", .ours = (void *)npa_copy_bytes, .numpys = true}};
 
-int npa_calls_serve(void (*tell_limit)(size_t to))
+int npa_calls_serve(void (*tell_limit)(size_t to), const void *numpys)
 {
     limited = tell_limit;
-    return npa_imports_replace(functions, (int)(sizeof functions / sizeof *functions));
+    return npa_imports_replace(functions, (int)(sizeof functions / sizeof *functions), numpys);
 }
 
 /* With no other thread: what those of the parent use is not used here. */

@@ -180,7 +180,8 @@ npa_changes npa_tables_change(npa_library *o, bool restore)
         for (const ElfW(Rela) *r = o->tables[t].first, *end = r + o->tables[t].n; r < end; r++) {
             const npa_import *f = imported(o, r);
             void **at = (void **)(o->base + r->r_offset);
-            if (f == NULL || (uintptr_t)at % sizeof *at != 0 || !is_writable(o, (uintptr_t)at)) {
+            if (f == NULL || (f->numpys && !npa_imports_numpys(o)) ||
+                (uintptr_t)at % sizeof *at != 0 || !is_writable(o, (uintptr_t)at)) {
                 continue;
             }
             void *value = __atomic_load_n(at, __ATOMIC_ACQUIRE);

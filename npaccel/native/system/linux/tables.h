@@ -40,11 +40,13 @@ typedef struct {
     void *ours; /* what takes its place */
     void *real; /* what our own table leads to; NULL: not known, it is left alone */
     void *libc; /* another one of that name that does the same, or NULL */
+    bool numpys; /* in NumPy's library only */
 } npa_import;
 
 /* Every library that is loaded now, or will be, gets `ours` where it had `real`. The list stays
  * where it is. As npa_calls_serve. */
-int npa_imports_replace(npa_import *list, int n);
+int npa_imports_replace(npa_import *list, int n, const void *numpys);
+bool npa_imports_numpys(const npa_library *o); /* whether that is it */
 void npa_imports_forked(void); /* in the child */
 /* One of the functions that are replaced, or NULL. */
 npa_import *npa_import_named(const char *name);

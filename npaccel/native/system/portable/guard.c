@@ -48,9 +48,9 @@ void npa_signals_forked(void) {}
 
 /* ---------------------------------------------------------------------- calls of the system */
 
-int npa_calls_serve(void (*limited)(size_t to))
+int npa_calls_serve(void (*limited)(size_t to), const void *numpys)
 {
-    (void)limited;
+    (void)limited, (void)numpys;
     return ENOSYS;
 }
 
