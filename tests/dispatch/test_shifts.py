@@ -69,6 +69,40 @@ def test_each_dtype(dtype: str) -> None:
     check(lambda x: (np.roll(x, 2), np.roll(x, 1, axis=1)), lambda: (values.copy(),))
 
 
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "columns": np.asfortranarray,
+    "turned": lambda x: x.swapaxes(0, 1),
+    "apart": lambda x: x[:, ::2],
+    "of columns": lambda x: x[1:].T[::2],
+    "back": lambda x: x[::-1, ::-1],
+    "still": lambda x: np.broadcast_to(x[:1], x.shape),
+}
+
+
+@pytest.mark.parametrize("shape", [(12, 9), (4, 6, 5), (1, 8), (7, 1, 4)])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_each_layout(layout: Callable[[Array], Array], shape: tuple[int, ...]) -> None:
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+
+    def call(x: Array) -> Any:
+        y = layout(x)
+        results = [np.roll(y, 1, 0), np.roll(y, (2, -1), (0, -1)), np.roll(y, -1, 1) + y]
+        return [(r, r.strides) for r in results], np.roll(y, 3)
+
+    check(call, lambda: (values.copy(),))
+
+
+@pytest.mark.pending
+def test_columns_are_recorded() -> None:
+    """What NumPy's code for it has made is protected at each use."""
+    x = np.arange(12.0).reshape(3, 4).T
+    before = npaccel.stats()["requests"]
+    with npaccel.accelerate:
+        shifted = np.roll(x, 1, axis=0)
+        assert npaccel.stats()["requests"] == before + 2
+    assert shifted.tolist() == np.roll(x, 1, axis=0).tolist()
+
+
 def around(x: Array) -> Array:
     total = -2 * x.ndim * x
     for axis in range(x.ndim):

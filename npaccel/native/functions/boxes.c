@@ -127,11 +127,8 @@ PyObject *npa_record_roll(PyObject *const *args, Py_ssize_t n, PyObject *names)
     PyArrayObject *a = (PyArrayObject *)args[0];
     PyObject *axis = named || n == 3 ? args[2] : Py_None;
     npy_intp by[NPA_MAX_DIMS];
-    if (!PyArray_IS_C_CONTIGUOUS(a)) {
-        return NULL;
-    }
     if (axis == Py_None) {
-        return shifted_flat(a, args[1]);
+        return PyArray_IS_C_CONTIGUOUS(a) ? shifted_flat(a, args[1]) : NULL;
     }
     return npa_read_shifts(a, args[1], axis, by) ? shifted(a, by) : NULL;
 }
