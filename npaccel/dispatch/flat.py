@@ -91,11 +91,12 @@ class Flat:
     @unseen
     def __setitem__(self, key: Any, value: Any) -> None:
         line = self._line() if isinstance(key, slice) else None
-        if line is not None:
+        if line is not None and line.flags.writeable:  # else NumPy has the words for it
             target = line[key]
-            # Values of another length repeat; that is left to NumPy.
+            # Values of another length repeat, and NumPy reads what overlaps after it wrote.
             same = is_array(value) and value.shape == target.shape
-            if same or scalar_for(value, target.dtype) is not None:
+            apart = same and not np.may_share_memory(value, target)
+            if apart or scalar_for(value, target.dtype) is not None:
                 line[key] = value
                 return
         source = _native.plain(value) if isinstance(value, _native.ArrayBase) else value

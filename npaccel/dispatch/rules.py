@@ -255,6 +255,8 @@ def _call_rule(
 ) -> _native.Rule | None:
     if ufunc.signature is not None or len(inputs) != ufunc.nin:
         return None
+    if casting == "equiv" and any(isinstance(operand, type) for operand in inputs):
+        return None  # NumPy rejects the number, and ends its process where it is asked for the loop
     try:
         given_signature: dict[str, Any] = {} if signature is None else {"signature": signature}
         loop = ufunc.resolve_dtypes((*inputs, *outs), casting=casting, **given_signature)  # type: ignore[arg-type]

@@ -74,6 +74,7 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
         raise NotRecorded
     outs = _outs(kwargs, ufunc.nout)
     inputs = tuple(np.asarray(x) if type(x) is list else x for x in inputs)
+    order = _order(kwargs, inputs)
     if not _has_numpys_bits(ufunc, inputs):  # NumPy's loop takes longer than a copy does
         inputs = tuple(map(as_usual, inputs))
     mask = _mask(kwargs.get("where", True))
@@ -102,7 +103,7 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
         SPECIAL.check(ufunc, inputs, shape, rule.loop)
     target = _fit(shape, outs)
     out = target if target is None or ufunc.nout > 1 else target[0]
-    result = _recorded(_native.map, rule, inputs, out, mask, _order(kwargs))
+    result = _recorded(_native.map, rule, inputs, out, mask, order)
     if foreign and not SPECIAL.waits(ufunc):
         _native.evaluate()
     return result
@@ -115,11 +116,14 @@ def _has_numpys_bits(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool:
     return name in SAME_BITS or (real and name in SAME_BITS_IF_REAL)
 
 
-def _order(kwargs: Mapping[str, Any]) -> str:
-    """The order of the result; NumPy's errors, of it and of `subok`, are NumPy's to raise."""
+def _order(kwargs: Mapping[str, Any], inputs: tuple[Any, ...]) -> str:
+    """The order of the result; NumPy's errors, of it and of `subok`, are NumPy's to raise. What is
+    as all inputs are is told by these, since their copies lie otherwise (`as_usual`)."""
     order = kwargs.get("order", "K")
     if not (type(order) is str and order in ORDERS and isinstance(kwargs.get("subok", True), bool)):
         raise NotRecorded
+    if order == "A" and not all(x.flags.f_contiguous for x in inputs if is_array(x)):
+        return "C"
     return order
 
 

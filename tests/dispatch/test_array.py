@@ -262,6 +262,7 @@ FLAT = {
     "set item": lambda x: x.flat.__setitem__(3, 9),
     "set slice": lambda x: x.flat.__setitem__(slice(1, 5, 2), 9),
     "set slice from array": lambda x: x.flat.__setitem__(slice(0, 3), x.ravel()[3:]),
+    "set slice from what overlaps": lambda x: x.flat.__setitem__(slice(1, 4), x.reshape(-1)[:3]),
     "set slice, repeating": lambda x: x.flat.__setitem__(slice(0, 5), [7, 8]),
     "set out of range": lambda x: x.flat.__setitem__(99, 1),
     "set wrong": lambda x: x.flat.__setitem__(0, "no"),
@@ -273,6 +274,16 @@ def test_flat(name: str) -> None:
     check(FLAT[name], lambda: (np.arange(6.0).reshape(2, 3),))
     check(FLAT[name], lambda: (np.arange(6.0).reshape(2, 3).T,))
     check(FLAT[name], lambda: (np.arange(12).reshape(2, 6)[:, ::2],))
+
+
+@pytest.mark.parametrize("key", [0, slice(1, 3), slice(0), [0, 1], ...])
+def test_flat_of_what_is_read_only(key: Any) -> None:
+    def write(x: Any) -> None:
+        y = x * 2
+        y.flags.writeable = False
+        y.flat[key] = 1
+
+    check(write, lambda: (np.arange(6.0).reshape(2, 3),))
 
 
 def test_flat_writes_after_pending_reads() -> None:

@@ -76,6 +76,15 @@ def test_results_are_as_those_of_usual_arrays(dtype: str, odd: str, layout: str)
         np.testing.assert_allclose(got, want, rtol=4 * np.finfo(want.dtype).eps)
 
 
+@pytest.mark.parametrize("layout", ["as it is", "transposed", "axes exchanged", "none"])
+@pytest.mark.parametrize("odd", ODD)
+def test_any_order_is_told_by_what_was_given(odd: str, layout: str) -> None:
+    x = LAYOUTS[layout](ODD[odd](values("f4")))
+    want = np.sin(x, order="A")
+    with npaccel.accelerate():
+        assert np.sin(x, order="A").strides == want.strides
+
+
 @pytest.mark.parametrize("odd", ODD)
 def test_warnings_and_errors_are_numpys(odd: str) -> None:
     x = ODD[odd](np.linspace(-2, 2, 8))

@@ -47,6 +47,8 @@ CALLS = {
     "out read only": lambda x, y, o: np.add(x, y, out=np.broadcast_to(o[0], (4, 5))),
     "casting": lambda x, y, o: np.add(x, y, out=o.astype("l"), casting="unsafe"),
     "casting no": lambda x, y, o: np.add(x, 1, dtype="f", casting="no"),
+    "casting equiv, a number": lambda x, y, o: np.add(x, 2.5, casting="equiv"),
+    "casting equiv, a number first": lambda x, y, o: np.power(2, x, out=o, casting="equiv"),
     "dtype": lambda x, y, o: np.add(x, y, dtype="f"),
     "dtype wrong": lambda x, y, o: np.add(x, y, dtype="no such"),
     "dtype complex": lambda x, y, o: np.multiply(x, y, dtype=complex),
