@@ -110,7 +110,9 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
 
 
 def _has_numpys_bits(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool:
-    """Whether what computes it makes no difference."""
+    """Whether what computes it makes no difference, or nobody but NumPy does."""
+    if ufunc.signature is not None:
+        return True
     name = ufunc.__name__
     real = all(getattr(x, "dtype", None) is None or x.dtype.kind != "c" for x in inputs)
     return name in SAME_BITS or (real and name in SAME_BITS_IF_REAL)
