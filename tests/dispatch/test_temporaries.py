@@ -321,6 +321,38 @@ def test_a_result_lies_as_the_temporary_that_numpy_writes_over(program) -> None:
     assert facts(program(a, b)) == facts(contextvars.Context().run(program, a, b))
 
 
+PRODUCTS: dict[str, Callable[[Array, Array], Any]] = {
+    "the second is a temporary": lambda z, u: z * u.copy(),
+    "a result": lambda z, u: z * (u + 1),
+    "both are": lambda z, u: (z + 1) * (u + 1),
+    "the first is": lambda z, u: (z + 1) * u,
+    "a number": lambda z, u: (1.3 + 2.1j) * (u + 1),
+    "without axes": lambda z, u: np.array(z[3]) * (u + 1),
+    "real": lambda z, u: z.real * (u + 1),
+    "of another shape": lambda z, u: z[:1] * (u + 1),
+    "of another dtype": lambda z, u: z.astype("c16") * (u + 1),
+    "has a name": lambda z, u: [t := u + 1, z * t],
+    "a view": lambda z, u: z[1:] * (u + 1)[1:],
+    "small": lambda z, u: z[:100] * (u[:100] + 1),
+    "in a chain": lambda z, u: z * (u * (z * (u + 1))) * (z - u),
+    "in place": lambda z, u: [t := z + 1, t.__imul__(u + 1)],
+    "by the ufunc": lambda z, u: np.multiply(z, u + 1),
+    "in C": lambda z, u: functools.reduce(operator.mul, [z, u + 1, z]),
+}
+
+
+@pytest.mark.parametrize("tier", ["eager", "off", "adaptive"])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_complex_products_over_a_temporary_take_it_first(name: str, dtype: str, tier: Any) -> None:
+    rng = np.random.default_rng(1)
+    z, u = (rng.normal(size=(2, 2 * SIZE)) + 1j * rng.normal(size=(2, 2 * SIZE))).astype(dtype)
+    expected = facts(contextvars.Context().run(PRODUCTS[name], z, u))
+    with npaccel.config(tiering=tier):
+        for _ in range(6):
+            assert facts(PRODUCTS[name](z, u)) == expected
+
+
 @pytest.mark.pending
 def test_what_others_hold_is_not_written_over() -> None:
     """Here an array has the only reference, and the operator is one of bytecode."""

@@ -162,6 +162,11 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
                                        : slot(a, b);
     }
     PyObject *args[] = {a, b}, *result;
+    if (op == OP_MULTIPLY && npa_takes_second_first(a, b)) {
+        npa_value second = values[1];
+        values[1] = values[0], values[0] = second;
+        args[0] = b, args[1] = a;
+    }
     if (npa_aside_ufunc(ufunc_of(op), exact[op], values, args, 2, &result)) {
         return result;
     }
@@ -181,7 +186,7 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
         return result;
     }
     npa_passed += passed;
-    result = binary_in_numpy(a, b, slot);
+    result = binary_in_numpy(args[0], args[1], slot);
     result = wanted ? npa_adopted(result) : result;
     npa_passed -= passed;
     return result;

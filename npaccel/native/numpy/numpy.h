@@ -101,6 +101,8 @@ void npa_end_last_use(PyArrayObject *a);
 typedef enum { NPA_NEITHER, NPA_FIRST, NPA_FIRST_INEXACT, NPA_EITHER } npa_overwriting;
 /* That operand, where they lie in unlike memory orders; NULL: none, or it makes no difference. */
 PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how);
+/* Whether NumPy's product is b * a: it writes over `b`, which shows in complex products' bits. */
+bool npa_takes_second_first(PyObject *a, PyObject *b);
 
 /* ------------------------------------------------------------------------------------- direct.c */
 

@@ -147,16 +147,16 @@ void npa_end_last_use(PyArrayObject *a)
     }
 }
 
-/* As NumPy's temp_elide.c: whether an operator may write over `a`, for a `b` of its shape. */
-static bool is_temporary_for(PyObject *a, PyArrayObject *b)
+/* As NumPy's temp_elide.c: whether an operator may write over `a`, for another operand of this type
+ * and of its shape. */
+static bool is_temporary_for(PyObject *a, int type)
 {
     enum { LEAST_BYTES = 1 << 18 };
     PyArrayObject *over = (PyArrayObject *)a;
     enum { FLAGS = NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE };
-    return Py_REFCNT(a) == 1 && Py_IS_TYPE(a, npa_array_type) &&
+    return Py_REFCNT(a) == 1 && (Py_IS_TYPE(a, npa_array_type) || PyArray_CheckExact(a)) &&
            PyArray_ISNUMBER(over) && (PyArray_FLAGS(over) & FLAGS) == FLAGS &&
-           PyArray_NBYTES(over) >= LEAST_BYTES &&
-           PyArray_CanCastSafely(PyArray_TYPE(b), PyArray_TYPE(over));
+           PyArray_NBYTES(over) >= LEAST_BYTES && PyArray_CanCastSafely(type, PyArray_TYPE(over));
 }
 
 /* Whether bytecode is at an operator. */
@@ -214,7 +214,23 @@ PyArrayObject *npa_written_over(PyObject *a, PyObject *b, npa_overwriting how)
     /* Others of these would have another type than the operand. */
     int least = how == NPA_FIRST_INEXACT ? NPY_FLOAT : how == NPA_FIRST ? NPY_BYTE : NPY_BOOL;
     bool fits = PyArray_TYPE(x) >= least;
-    PyArrayObject *over = fits && is_temporary_for(a, y)                ? x
-                          : how == NPA_EITHER && is_temporary_for(b, x) ? y : NULL;
-    return over != NULL && are_operands(a, b, over) ? over : NULL;
+    PyArrayObject *over = fits && is_temporary_for(a, PyArray_TYPE(y))                ? x
+                          : how == NPA_EITHER && is_temporary_for(b, PyArray_TYPE(x)) ? y : NULL;
+    bool ours = over != NULL && Py_IS_TYPE((PyObject *)over, npa_array_type);
+    return ours && are_operands(a, b, over) ? over : NULL;
+}
+
+bool npa_takes_second_first(PyObject *a, PyObject *b)
+{
+    PyArrayObject *x = PyArray_Check(a) ? (PyArrayObject *)a : NULL, *y = (PyArrayObject *)b;
+    if (Py_REFCNT(b) != 1 || !PyArray_Check(b) || !PyArray_ISCOMPLEX(y) || npa_here != NULL ||
+        !(x != NULL ? PyArray_ISCOMPLEX(x) : PyComplex_CheckExact(a))) {
+        return false;
+    }
+    if (x != NULL && PyArray_NDIM(x) != 0 &&
+        (!PyArray_SAMESHAPE(x, y) || is_temporary_for(a, PyArray_TYPE(y)))) {
+        return false;
+    }
+    int type = x != NULL ? PyArray_TYPE(x) : NPY_CDOUBLE;
+    return is_temporary_for(b, type) && are_operands(a, b, y);
 }
