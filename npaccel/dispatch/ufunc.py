@@ -149,14 +149,22 @@ def _outs(kwargs: Mapping[str, Any], count: int) -> tuple[Array | None, ...] | N
     """The arrays to write, None when all are new."""
     given = kwargs.get("out")
     outs = given if isinstance(given, tuple) else (given,)
+    if given is not None and len(outs) != count:
+        raise NotRecorded
     if all(x is None for x in outs):
         return None
-    if len(outs) != count:
-        raise NotRecorded
     for x in outs:
         if x is not None and not take_array(x).flags.writeable:
             raise NotRecorded
     return outs
+
+
+def _target(out: Any) -> Array | None:
+    """The array that a fold or a scan writes; a tuple of None, which calls take, is an error."""
+    outs = _outs({"out": out}, 1)
+    if outs is None and out is not None:
+        raise NotRecorded
+    return None if outs is None else outs[0]
 
 
 def _mask(where: Any) -> Array | None:
@@ -225,8 +233,7 @@ def record_fold(
     if not _native.wants(array) or array.size == 0:
         raise NotRecorded
     check_errstate()
-    outs = _outs({"out": out}, 1)
-    target = outs[0] if outs is not None else None
+    target = _target(out)
     rule = fold_rule(
         Kind.REDUCE, ufunc, array.dtype, _dtype(dtype), None if target is None else target.dtype
     )
@@ -314,8 +321,7 @@ def _record_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping
     if not _native.wants(array) or array.size == 0:
         raise NotRecorded
     check_errstate()
-    outs = _outs(kwargs, 1)
-    target = outs[0] if outs is not None else None
+    target = _target(kwargs.get("out"))
     dtype, out = _dtype(kwargs.get("dtype")), None if target is None else target.dtype
     rule = fold_rule(Kind.SCAN, ufunc, array.dtype, dtype, out)
     if rule is None:
