@@ -165,8 +165,8 @@ _complex_ge = _ordered(Core.GT, Core.GE)
 _complex_le = _ordered(Core.LT, Core.LE)
 
 # The same bits as NumPy where it has fused multiply-add (x86-64-v3 and later), as its vector
-# code then contracts these products; elsewhere (and in its plain loop, which c8 of negative stride
-# gets) within this of it, relative to the absolute value.
+# code then contracts these products; elsewhere within this of it, relative to the absolute value.
+# (Its plain loop, which c8 of negative stride gets, does not: record.c leaves such ones to it.)
 _PRODUCT_ULP = 2
 
 _COMPLEX = (

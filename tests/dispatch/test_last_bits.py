@@ -110,3 +110,20 @@ def test_last_bits_in_trials(name: str) -> None:
             for _ in range(70):
                 seen.add(bits(function(x * 1.5)))
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("kind", ["c8", "c16"])
+def test_last_bits_of_complex_factors_that_go_back(kind: str) -> None:
+    z = (numbers("f8", 70_000) + 1j * numbers("f8", 70_000)[::-1]).astype(kind)
+    calls: tuple[Callable[[], np.ndarray], ...] = (
+        lambda: z * z[::-1],
+        lambda: z[::-1] * z,
+        lambda: z[::-2] * z[:35_000],
+        lambda: np.square(z[::-1]),
+        lambda: z.reshape(7, -1)[::-1] * z.reshape(7, -1),
+    )
+    for call in calls:
+        want = bits(call())
+        for tiering in ("off", "eager"):
+            with npaccel.config(tiering=tiering), npaccel.accelerate(min_size=0):
+                assert bits(call()) == want

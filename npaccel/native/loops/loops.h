@@ -34,6 +34,7 @@ typedef struct {
     PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */
     void *argpick;
     bool inexact;    /* that has other bits than NumPy's loop */
+    bool forward;    /* that has NumPy's bits only where no operand goes back: complex products */
     bool fast;       /* it has code of the second accuracy class, too */
     bool counts;     /* a sum, or a running one, of integers of 8 bytes; of bools: those that are */
     int nprimitives; /* our own code for blocks, in the order in which it is to be tried */

@@ -105,6 +105,19 @@ static bool is_long(int type)
     return PyTypeNum_ISINTEGER(type) && npa_item_sizes[type] == sizeof(int64_t);
 }
 
+static bool is_named(const npa_rule *r, const char *name)
+{
+    return PyUnicode_CompareWithASCIIString(r->name, name) == 0;
+}
+
+static void find_facts(npa_rule *r)
+{
+    r->counts = (r->kind == NPA_REDUCE || r->kind == NPA_SCAN) && is_long(r->loop_type[0]) &&
+                is_named(r, "add");
+    r->forward = r->kind == NPA_MAP && PyTypeNum_ISCOMPLEX(r->loop_type[0]) &&
+                 (is_named(r, "multiply") || is_named(r, "square"));
+}
+
 PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -136,9 +149,7 @@ PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_DECREF(r);
         Py_RETURN_NONE;
     }
-    r->counts = (r->kind == NPA_REDUCE || r->kind == NPA_SCAN) &&
-                is_long(r->loop_type[0]) &&
-                PyUnicode_CompareWithASCIIString(name, "add") == 0;
+    find_facts(r);
     if (npa_rule_primitives(r) < 0) {
         Py_DECREF(r);
         return NULL;
