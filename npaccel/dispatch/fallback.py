@@ -241,7 +241,8 @@ def fallback(
         result = at_user_line(call, (function, *arguments), keywords)
     finally:
         changed = [part.write_back() for part in parts]
-        if reason and not _native.did_it_here():
+        whole = compiled or _is_python(function)  # Cython's code goes on after such a call
+        if reason and not (whole and _native.did_it_here()):
             # In a block, what NumPy's Python code calls is timed by itself.
             alone = compiled or not _native.in_block()
             took = time.perf_counter() - start if alone else 0.0
@@ -330,6 +331,10 @@ def _remember(new: Any, old: Any, given: dict[int, Any]) -> None:
 
 def _is_compiled(function: Any) -> bool:
     return not hasattr(getattr(function, "_implementation", function), "__code__")
+
+
+def _is_python(function: Any) -> bool:
+    return isinstance(getattr(function, "_implementation", function), types.FunctionType)
 
 
 def _adopt(result: Any, given: Mapping[int, Any]) -> Any:

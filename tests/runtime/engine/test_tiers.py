@@ -415,6 +415,7 @@ def test_products_of_matrices_put_compiling_off(setting, monkeypatch) -> None:
     assert tiers.pays(sequence, requests)
 
 
+@pytest.mark.pending
 def test_products_are_timed() -> None:
     script = """if True:
         import numpy as np, npaccel
