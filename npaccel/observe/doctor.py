@@ -445,7 +445,10 @@ def _drawn(profile: Profile, line: Line) -> Advice:
     makes = MAKES.search(profile.text_of(line.file, line.line))
     if once and not makes:
         return Advice(line.site, seconds, ONCE, "")
-    if line.seconds.get("functions", 0.0) >= MUCH * seconds:
+    known = (one.calls for one in _obstacles(profile, line) if one.kind in CALLS)
+    brief = gains.brief_calls(seconds, sum(known)) is not None  # few numbers each
+    brief |= line.seconds.get("python", 0.0) >= MUCH * seconds
+    if line.seconds.get("functions", 0.0) >= MUCH * seconds and not brief:
         if LEGACY.search(profile.text_of(line.file, line.line)):
             return Advice(line.site, seconds, what, NEWER, gains.part(seconds, gains.NEWER))
         shuffles = SHUFFLES.search(profile.text_of(line.file, line.line))

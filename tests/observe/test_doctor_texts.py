@@ -166,6 +166,8 @@ def test_what_functions_of_our_own_do_is_not_held_back() -> None:
         ("y = rng.random(n)", "all threads"),
     ]:
         assert says in told(f"    {text}", lines=[line(functions=8.0, numpy=0.2)]).sentence()
+    brief = told("    y = rng.random(3)", lines=[line(functions=5.0, python=3.0, numpy=0.2)])
+    assert "many numbers by one call" in brief.sentence()
 
 
 def test_what_comes_once_runs_by_blocks() -> None:
