@@ -104,7 +104,7 @@ WRITERS = named(
 # small steps, which cost more to record than they win up to so many bytes of arrays; where more is
 # given, or something waits for it, what they call is recorded.
 WHOLE: dict[Function, tuple[str, int]] = {np.histogram: ("in small blocks", 0)}
-_STEPS = {  # by KiB, as measured by bench/functions.py
+_STEPS = {  # by KiB, as measured by bench/functions.py --sizes; NPA_WHOLE_BYTES has the methods'
     256: "nan_to_num nanmean nansum",
     512: "cross nanstd nanvar std var",
     2048: """append array_equal average column_stack concatenate dstack ediff1d fix hstack

@@ -75,7 +75,8 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
     outs = _outs(kwargs, ufunc.nout)
     inputs = tuple(np.asarray(x) if type(x) is list else x for x in inputs)
     order = _order(kwargs, inputs)
-    if not _has_numpys_bits(ufunc, inputs):  # NumPy's loop takes longer than a copy does
+    if not _has_numpys_bits(ufunc, inputs) and _native.wants(*inputs):
+        # NumPy's loop takes longer than a copy does.
         inputs = tuple(map(as_usual, inputs))
     mask = _mask(kwargs.get("where", True))
     if mask is not None and outs is None:

@@ -10,8 +10,6 @@ from npaccel.ir.scalar import Core, item_size
 
 __all__ = ["LlvmMemory"]
 
-ONE_HALF = 0x3C00  # the bits of 1.0 in half precision
-
 
 class LlvmMemory(LlvmValues):
     """The part of a printer that writes what reads and writes memory."""
@@ -95,15 +93,16 @@ class LlvmMemory(LlvmValues):
     def _load_masked(self, dtype: str, pointers: Name, lanes: Lanes | None) -> Name:
         assert lanes is not None
         width = pointers.width
-        # LLVM 22 ends the process at a gather of halves where it does not optimise.
-        memory, one = ("u2", ONE_HALF) if dtype == "f2" else ("u1" if dtype == "b1" else dtype, 1)
-        arguments = [
-            pointers, f"i32 {item_size(dtype)}", lanes.below, self.constant(memory, one, width)
-        ]  # fmt: skip
-        ending = f"{suffix(memory, width)}.v{width}p0"
-        call = self._call(f"masked.gather.{ending}", arguments, memory_type(memory, width))
+        ones = self.constant("u1" if dtype == "b1" else dtype, 1, width)
+        if (
+            dtype == "f2"
+        ):  # LLVM 22 ends the process at a gather of halves that it does not optimise
+            ones = self.reinterpret(ones, "u2")
+        arguments = [pointers, f"i32 {item_size(dtype)}", lanes.below, ones]
+        ending = f"{suffix(ones.dtype, width)}.v{width}p0"
+        call = self._call(f"masked.gather.{ending}", arguments, memory_type(ones.dtype, width))
         if dtype == "f2":
-            return self.reinterpret(self._emit(call, memory, width), dtype)
+            return self.reinterpret(self._emit(call, "u2", width), dtype)
         return self._from_memory(self._emit(call, dtype, width))
 
     def store_lanes(self, pointer: Name, stride: Name | None, x: Name, which: Which) -> None:

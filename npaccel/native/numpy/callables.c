@@ -14,6 +14,7 @@ typedef struct {
 } call;
 
 bool npa_did_own; /* the latest call */
+
 static PyObject *asked(npa_own *own, const call *c)
 {
     Py_ssize_t n = c->n, position = 0;
@@ -259,10 +260,9 @@ static PyObject *attempt_small(const call *c)
     if (c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0) {
         return NULL;
     }
-    PyObject *result = c->t->small != NULL
-        ? small_method(c->t, c->self, c->args, c->n, c->names)
-        : c->t->action == REDUCED && c->tuple == NULL
-            ? do_small(NULL, c->self, c->args, c->n, c->names) : NULL;
+    PyObject *result = c->t->small != NULL ? small_method(c->t, c->self, c->args, c->n, c->names)
+                       : c->t->action == REDUCED && c->tuple == NULL
+                             ? do_small(NULL, c->self, c->args, c->n, c->names) : NULL;
     return result == NULL && !PyErr_Occurred() && is_lone(c) ? by_original(c) : result;
 }
 

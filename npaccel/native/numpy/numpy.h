@@ -84,7 +84,7 @@ int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyOb
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                  PyObject **result);
 int npa_folds_init(void);
-enum { NPA_WHOLE_BYTES = 512 << 10 }; /* of methods that are many small steps: std, var */
+enum { NPA_WHOLE_BYTES = 512 << 10 }; /* of std and var, many small steps; see _STEPS */
 
 /* -------------------------------------------------------------------------------- temporaries.c */
 

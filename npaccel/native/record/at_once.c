@@ -66,7 +66,7 @@ static size_t most_folded(const char *name, PyArrayObject *a, bool full)
     int type = PyArray_TYPE(a);
     bool wide = PyArray_ITEMSIZE(a) >= 8; /* others are added with a cast */
     if (strcmp(name, "add") == 0) {
-        return type == NPY_FLOAT                ? MiB
+        return type == NPY_FLOAT                   ? MiB
                : wide && PyTypeNum_ISINTEGER(type) ? 4 * MiB
                : wide                              ? 2 * MiB : 0;
     }

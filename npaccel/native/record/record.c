@@ -324,6 +324,7 @@ static enum targets take_targets(draft *d, PyArrayObject **out, PyArrayObject *m
     return TARGETS;
 }
 
+/* Whether an operand runs from its end to its beginning along an axis. */
 static bool goes_back(const draft *d)
 {
     bool found = false;

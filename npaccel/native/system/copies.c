@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { PAGE = 4096, NEAR = 32, LEAST = 2048, MOST = 1 << 20 /* beyond, there is no `rep movs` */ };
+enum { PAGE = 4096, SHIFT = 32, LEAST = 2048, MOST = 1 << 20 /* beyond, there is no `rep movs` */ };
 
 /* From the end on, or each read would wait for the write before, whose last twelve bits are the
  * same. */
@@ -58,9 +58,9 @@ static bool is_slow(void)
 void *npa_copy_bytes(void *to, const void *from, size_t n)
 {
     uintptr_t behind = (uintptr_t)to - (uintptr_t)from;
-    bool near = behind % PAGE > 0 && behind % PAGE < NEAR && n >= LEAST && n <= MOST;
+    bool shifted = behind % PAGE > 0 && behind % PAGE < SHIFT && n >= LEAST && n <= MOST;
     bool apart = behind < UINTPTR_MAX - n + 1; /* the target does not end within the source */
-    if (__builtin_expect(!near, true) || !apart || !is_slow()) {
+    if (__builtin_expect(!shifted, true) || !apart || !is_slow()) {
         return memmove(to, from, n);
     }
     copy_back(to, from, n);

@@ -246,8 +246,8 @@ void *npa_imports_instead_of(const void *function); /* of one that is real; else
 /* From now on system calls through the C library are served, in every library that is loaded now,
  * or will be. 0, or an errno: ENOSYS where that is not known, ENOENT no function is, EBUSY another
  * thread is at it, EACCES nothing could be changed. `limited` is told before this process's address
- * space is limited to so many bytes; it may be any thread's. `numpys`: a function of NumPy's, whose
- * library gets npaccel's memmove, too. */
+ * space is limited to so many bytes; it may be any thread's. `numpys`: something in NumPy's
+ * library, which gets npaccel's memmove, too. */
 int npa_calls_serve(void (*limited)(size_t to), const void *numpys);
 
 /* ------------------------------------------------------------------------------- copies.c */

@@ -37,7 +37,7 @@ static struct {
     unsigned char place[PLACES]; /* of a name's hash: 1 + its index; 0: none */
     uint64_t second[128];        /* of a first letter: which second ones there are, modulo 64 */
     npa_library program;
-    const void *numpys; /* a function of NumPy's */
+    const void *numpys; /* something in NumPy's library */
     uintptr_t real_low, real_high; /* where the real ones begin */
     known *before, *now;
     size_t nbefore, nnow, capacity, cursor, skip;
