@@ -117,6 +117,63 @@ void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
 REPEAT_OF(uint32_t)
 REPEAT_OF(uint64_t)
 
+bool npa_lies_across(int64_t row_step, int64_t step)
+{
+    return row_step != 0 && llabs(row_step) < NPA_LINE && llabs(step) >= NPA_LINE;
+}
+
+/* Rows of which the next element of the same column lies nearer than the next one of the row: tile
+ * by tile, so that all of a line of the processor's cache is used while it is there. */
+enum { TILE = 8, AHEAD = 2 * TILE };
+#define TURN_OF(T)                                                                         \
+    static void turn_##T(char *to, int64_t to_row, int64_t to_step, const char *from,      \
+                         int64_t from_row, int64_t from_step, int64_t rows, int64_t n)     \
+    {                                                                                      \
+        bool reads = npa_lies_across(from_row, from_step);                                 \
+        const char *lines = reads ? from : to;                                             \
+        int64_t step = reads ? from_step : to_step;                                        \
+        for (int64_t i = 0; i < n; i += TILE) {                                            \
+            int64_t m = n - i < TILE ? n - i : TILE;                                       \
+            for (int64_t j = AHEAD; j < AHEAD + TILE; j++) {                               \
+                __builtin_prefetch(lines + (i + j) * step, 0, 2);                          \
+            }                                                                              \
+            for (int64_t k = 0; k < rows; k++) {                                           \
+                char *t = to + k * to_row + i * to_step;                                   \
+                const char *f = from + k * from_row + i * from_step;                       \
+                if (m == TILE) {                                                           \
+                    _Pragma("GCC unroll 8") for (int j = 0; j < TILE; j++) {               \
+                        memcpy(t + j * to_step, f + j * from_step, sizeof(T));             \
+                    }                                                                      \
+                } else {                                                                   \
+                    for (int64_t j = 0; j < m; j++) {                                      \
+                        memcpy(t + j * to_step, f + j * from_step, sizeof(T));             \
+                    }                                                                      \
+                }                                                                          \
+            }                                                                              \
+        }                                                                                  \
+    }
+TURN_OF(uint8_t)
+TURN_OF(uint16_t)
+TURN_OF(uint32_t)
+TURN_OF(uint64_t)
+TURN_OF(npy_cdouble)
+
+static void turn(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
+                 int64_t from_step, int64_t rows, int64_t n, int size)
+{
+    int64_t lines = size < NPA_LINE / TILE ? NPA_LINE / size : TILE;
+    for (; rows > 0; rows -= lines, to += lines * to_row, from += lines * from_row) {
+        int64_t m = rows < lines ? rows : lines;
+        switch (size) {
+        case 1: turn_uint8_t(to, to_row, to_step, from, from_row, from_step, m, n); break;
+        case 2: turn_uint16_t(to, to_row, to_step, from, from_row, from_step, m, n); break;
+        case 4: turn_uint32_t(to, to_row, to_step, from, from_row, from_step, m, n); break;
+        case 8: turn_uint64_t(to, to_row, to_step, from, from_row, from_step, m, n); break;
+        default: turn_npy_cdouble(to, to_row, to_step, from, from_row, from_step, m, n);
+        }
+    }
+}
+
 void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,
                    int64_t step, int size)
 {
@@ -124,10 +181,24 @@ void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, i
         repeat_uint64_t(to, from, rows, row_step, n);
     } else if (step == 0 && size == 4) {
         repeat_uint32_t(to, from, rows, row_step, n);
+    } else if (rows > 1 && npa_lies_across(row_step, step)) {
+        turn(to, n * size, size, from, row_step, step, rows, n, size);
     } else {
         for (; rows > 0; rows--, from += row_step, to += n * size) {
             npa_pack(to, from, step, n, size);
         }
+    }
+}
+
+void npa_unpack_rows(char *to, int64_t rows, int64_t row_step, int64_t step, const char *from,
+                     int64_t n, int size)
+{
+    if (rows > 1 && npa_lies_across(row_step, step)) {
+        turn(to, row_step, step, from, n * size, size, rows, n, size);
+        return;
+    }
+    for (; rows > 0; rows--, to += row_step, from += n * size) {
+        npa_unpack(to, step, from, n, size);
     }
 }
 

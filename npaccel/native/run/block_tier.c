@@ -78,14 +78,15 @@ static void move_uneven(const npa_group *g, const npa_view *v, int64_t first, in
     char *p = locate(g, v, first, index);
     while (n > 0) {
         int64_t m = row - index[last] < n ? row - index[last] : n, rows = 1;
-        if (out) {
-            npa_unpack(p, step, dense, m, v->size);
-        } else if (m == row && last > 0) {
+        if (m == row && last > 0) {
             int64_t left = g->shape[last - 1] - index[last - 1];
             rows = n / row < left ? n / row : left;
-            npa_pack_rows(dense, p, rows, v->strides[last - 1], row, step, v->size);
+        }
+        int64_t row_step = last > 0 ? v->strides[last - 1] : 0;
+        if (out) {
+            npa_unpack_rows(p, rows, row_step, step, dense, m, v->size);
         } else {
-            npa_pack(dense, p, step, m, v->size);
+            npa_pack_rows(dense, p, rows, row_step, m, step, v->size);
         }
         dense += rows * m * v->size, n -= rows * m;
         p -= index[last] * step;

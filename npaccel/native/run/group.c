@@ -8,7 +8,7 @@
 static const double MOST_WORK = 3e8;
 /* Rows of fewer elements share blocks, of a plane if that is no shorter; rows that are shorter
  * still are copied to lie dense in them. */
-enum { SHORT_ROW = 512, TINY_ROW = 96 };
+enum { SHORT_ROW = 512, TINY_ROW = 96, LONG_ROW = 16384 };
 
 /* ---------------------------------------------------------------------------- what fits */
 
@@ -373,6 +373,18 @@ static bool order_axes(npa_group *g)
     return true;
 }
 
+/* Whether to go through planes by several rows at a time, for views that lie across. */
+static bool goes_across(const npa_group *g)
+{
+    int last = g->ndim - 1;
+    bool across = false;
+    for (int i = 0; i < g->nviews && last > 0 && g->row <= LONG_ROW; i++) {
+        const npa_view *v = &g->views[i];
+        across |= !v->hidden && npa_lies_across(v->strides[last - 1], v->strides[last]);
+    }
+    return across;
+}
+
 static bool lay_out(npa_group *g)
 {
     if (g->nsinks > 0) {
@@ -388,7 +400,9 @@ static bool lay_out(npa_group *g)
     }
     int last = g->ndim - 1;
     g->row = g->shape[last];
-    bool whole = g->nsinks > 0 || g->points == g->row || g->row >= SHORT_ROW;
+    g->across = g->nsinks == 0 && goes_across(g);
+    bool whole =
+        g->nsinks > 0 || g->points == g->row || (g->row >= SHORT_ROW && !g->across);
     bool by_planes = g->row >= TINY_ROW && last > 0 && g->row * g->shape[last - 1] >= SHORT_ROW;
     g->inner = whole ? 1 : by_planes ? 2 : g->ndim;
     g->stretch = 1;

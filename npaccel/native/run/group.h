@@ -67,6 +67,7 @@ typedef struct {
      * or all. */
     int inner; /* axes of a stretch */
     int64_t row, stretch, stretches; /* elements; how many stretches */
+    bool across; /* a view lies across the rows of a plane: blocks should hold several */
 } npa_group;
 
 /* What an operand of an instruction is. */
