@@ -72,6 +72,9 @@ void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, i
 void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
 void npa_unpack_rows(char *to, int64_t rows, int64_t row_step, int64_t step, const char *from,
                      int64_t n, int size);
+/* Rows of n elements, tile by tile, where rows of one side share lines of the cache. */
+void npa_turn(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
+              int64_t from_step, int64_t rows, int64_t n, int size);
 enum { NPA_LINE = 64 }; /* bytes of a line of the processor's cache */
 /* Whether rows share such lines and a row's elements do not. */
 bool npa_lies_across(int64_t row_step, int64_t step);

@@ -158,8 +158,8 @@ TURN_OF(uint32_t)
 TURN_OF(uint64_t)
 TURN_OF(npy_cdouble)
 
-static void turn(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
-                 int64_t from_step, int64_t rows, int64_t n, int size)
+void npa_turn(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
+              int64_t from_step, int64_t rows, int64_t n, int size)
 {
     int64_t lines = size < NPA_LINE / TILE ? NPA_LINE / size : TILE;
     for (; rows > 0; rows -= lines, to += lines * to_row, from += lines * from_row) {
@@ -182,7 +182,7 @@ void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, i
     } else if (step == 0 && size == 4) {
         repeat_uint32_t(to, from, rows, row_step, n);
     } else if (rows > 1 && npa_lies_across(row_step, step)) {
-        turn(to, n * size, size, from, row_step, step, rows, n, size);
+        npa_turn(to, n * size, size, from, row_step, step, rows, n, size);
     } else {
         for (; rows > 0; rows--, from += row_step, to += n * size) {
             npa_pack(to, from, step, n, size);
@@ -194,7 +194,7 @@ void npa_unpack_rows(char *to, int64_t rows, int64_t row_step, int64_t step, con
                      int64_t n, int size)
 {
     if (rows > 1 && npa_lies_across(row_step, step)) {
-        turn(to, row_step, step, from, n * size, size, rows, n, size);
+        npa_turn(to, row_step, step, from, n * size, size, rows, n, size);
         return;
     }
     for (; rows > 0; rows--, to += row_step, from += n * size) {

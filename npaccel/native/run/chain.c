@@ -119,8 +119,8 @@ static bool make_kernel(npa_chain_kernel *k, const step *s, const npa_queue *q,
         const patch *p = &s->patches[i];
         npa_chain_use *u = &uses[i];
         u->buffer = p->a, u->base = npa_patch_offset(p, q), u->strides = s->words + p->word + 1;
-        u->written = s->uses[i] & 1;
-        reach(k, u, s->uses[i] >> 1);
+        u->written = s->uses[i] & NPA_USE_WRITTEN;
+        reach(k, u, s->uses[i] >> NPA_USE_BYTES);
         int64_t moves = u->end - u->first - (u->high - u->low); /* from the first index on */
         if (u->ordered && moves > size) {
             size = moves, k->main_use = i;

@@ -27,6 +27,10 @@ static inline int64_t npa_patch_offset(const patch *p, const npa_queue *q)
 /* From index `cut` of the axis on an array lies `bytes` further. Note [Boxes] */
 typedef struct { int64_t array, axis, cut, bytes; } wrap;
 
+/* What a kernel does with an array: bits below the bytes of an element. LOADED: what it held matters.
+ * ACROSS: of a map cut along its rows, which it lies across. wire_format.py has the same. */
+enum { NPA_USE_WRITTEN = 1, NPA_USE_LOADED = 2, NPA_USE_ACROSS = 4, NPA_USE_BYTES = 3 };
+
 typedef struct {
     int32_t request; /* >= 0: that request by NumPy's loop; else a kernel */
     kernel_function *main, *finish;
@@ -47,9 +51,7 @@ typedef struct {
     npa_shares shares; /* where it is divided between that and the host */
     int rank, narrays, band_rank, nwraps, nuses; /* band_rank: where there are wraps */
     wrap *wraps;
-    /* Per array bytes of an element, times two, and whether it is written; none: indices say
-     * which */
-    int32_t *uses;
+    int32_t *uses; /* per array NPA_USE_ and bytes of an element; none: indices say which */
     int64_t chain_took; /* as `took`, of the chain that begins here; -1: none does */
 } step;
 

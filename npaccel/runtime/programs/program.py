@@ -15,6 +15,9 @@ from npaccel.later import later
 from npaccel.runtime.programs.past_cache import LINE_BYTES, PastCache, Streams
 from npaccel.runtime.programs.smaller import Rejected
 from npaccel.runtime.programs.wire_format import (
+    ACROSS,
+    LOADED,
+    WRITTEN,
     Elsewhere,
     Packed,
     Step,
@@ -360,18 +363,25 @@ def _kernel_step(
         sorted(writes),
         releases,
         wraps=_wraps(step),
-        uses=_uses(kernel),
+        uses=_uses(kernel, compiled.tasks.across > 0),
     )
 
 
-def _uses(kernel: nodes.Kernel) -> list[int]:
+def _uses(kernel: nodes.Kernel, crossed: bool) -> list[int]:
     """As `Step` has them."""
     effects = [effect for leaf in kernel.leaves for effect in leaf.effects]
     if any(param.gathered for param in kernel.arrays) or any(
         isinstance(effect, nodes.Store) and effect.offset is not None for effect in effects
     ):
         return []
-    return [2 * item_size(param.dtype) + param.written for param in kernel.arrays]
+    masked = {e.array for e in effects if isinstance(e, nodes.Store) and e.mask is not None}
+    return [
+        8 * item_size(param.dtype)
+        + WRITTEN * param.written
+        + LOADED * (param.read or place in masked)
+        + ACROSS * (crossed and param.lies_across)
+        for place, param in enumerate(kernel.arrays)
+    ]
 
 
 def _wraps(step: nodes.KernelStep) -> list[int]:

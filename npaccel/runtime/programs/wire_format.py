@@ -10,7 +10,22 @@ from collections.abc import Iterable, Sequence
 from struct import error, pack
 from typing import Any, NamedTuple
 
-__all__ = ["Elsewhere", "Packed", "Step", "add_kernel", "pack_code", "pack_steps", "pack_words"]
+__all__ = [
+    "ACROSS",
+    "LOADED",
+    "WRITTEN",
+    "Elsewhere",
+    "Packed",
+    "Step",
+    "add_kernel",
+    "pack_code",
+    "pack_steps",
+    "pack_words",
+]
+
+# What a kernel does with an array, as native/run/step.h has it. LOADED: what it held matters.
+# ACROSS: of a map cut along its rows, which it lies across.
+WRITTEN, LOADED, ACROSS = 1, 2, 4
 
 
 class Elsewhere(NamedTuple):
@@ -46,8 +61,8 @@ class Step(NamedTuple):
     requests : how many it computes. slots : the request of each; writes : buffers.
     releases : dead buffers that no later step uses.
     wraps : none, or how many axes the band has, and of each the array, axis, cut and step in bytes.
-    uses : of each array bytes of an element, times two, and whether it is written; none where
-        indices say which elements are used.
+    uses : of each array bytes of an element, times eight, and `WRITTEN`, `LOADED`, `ACROSS`; none
+        where indices say which elements are used.
     """
 
     kernel: int
