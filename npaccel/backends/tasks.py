@@ -19,13 +19,11 @@ __all__ = ["LONE_TASK_BYTES", "TASK_BYTES", "Tasks"]
 # over threads, large enough that claiming it costs nothing. Alone, tasks only let signals in.
 TASK_BYTES = 128 * 1024
 LONE_TASK_BYTES = 8 * 1024 * 1024
-# Arrays that lie across the rows: from so many bytes on a row goes to most pages that the second
-# level of address translation holds (2,048 of 4 KiB), and its pieces take turns. Of 128
-# elements pieces are whole lines of the cache, of any type. 16 to 128 are alike for maps, 32 to 512
-# for folds, but where rows lie a power of two apart: there the lines of 512 are too many for the
-# sets of the cache that they fall in.
-ACROSS_BYTES = 6 * 1024 * 1024
+# Of rows that an array lies across pieces of so many elements take turns: whole lines of the cache,
+# of any type. 16 to 128 are alike for maps, 32 to 512 for folds, but where rows lie a power of two
+# apart: there the lines of 512 are too many for the sets of the cache that they fall in.
 ACROSS_TILE = 128
+ACROSS_TASKS = 4
 
 
 class Tasks(NamedTuple):
@@ -36,7 +34,7 @@ class Tasks(NamedTuple):
     width : lanes, or rows of a tile, along the band; 0 where they lie along the row.
     tile : columns, or rows, of a fold that go through memory together, 0 for none.
     scratch : bytes of scratch per inner element, for each array of scratch; per task, of a tile.
-    across : bytes of an element of those arrays of a map that lie across its rows, 0 for none.
+    across : rows of a map that share lines of arrays that lie across them, 0 for none.
     group : work items that share a task.
     task_bytes, lone_bytes : memory traffic of a task, and of one that no other thread waits for.
     """
@@ -56,7 +54,7 @@ class Tasks(NamedTuple):
     def words(self) -> list[int]:
         """As native/run/template.h has them."""
         plain = self.band_rank, self.split, self.reductions, self.weight, self.width, self.tile
-        across = self.across, ACROSS_BYTES, ACROSS_TILE
+        across = self.across, ACROSS_TILE, ACROSS_TASKS
         layout = self.group, self.task_bytes, self.lone_bytes, CHUNK, PARTIAL_BYTES
         return [*plain, *across, *layout, len(self.scratch), *self.scratch]
 
@@ -83,7 +81,7 @@ class Tasks(NamedTuple):
         target = self.lone_bytes if threads == 1 else self.task_bytes
         elements = max(self.group, target // self.weight)
         if self.across:
-            return self._across(n_band, inner[0], elements)
+            return self._across(n_band, inner[0])
         if not self.split:
             return Grid(n_band, self._band_step(elements, math.prod(inner), n_band, threads), 1, 1)
         if len(inner) > 1:
@@ -96,12 +94,12 @@ class Tasks(NamedTuple):
         band_step = self._band_step(elements, whole, n_band, threads)
         return Grid(n_band, band_step, n_inner, step)
 
-    def _across(self, n_band: int, row: int, elements: int) -> Grid:
-        """Rows, or pieces of them where a row goes to more pages than one finds the way to."""
-        piece = ACROSS_TILE if n_band * row * self.across > ACROSS_BYTES else row
-        rows = max(1, min(n_band, elements // max(1, piece)))
-        step = piece * max(1, elements // rows // max(1, piece))
-        return Grid(n_band, rows, row, max(1, step))
+    def _across(self, n_band: int, row: int) -> Grid:
+        """As many rows as share lines of arrays that lie across them, and pieces of these."""
+        elements, rows = max(1, self.task_bytes // self.weight), min(n_band, self.across)
+        pieces = max(1, -(-row // max(ACROSS_TILE, ACROSS_TASKS * elements // max(1, rows))))
+        piece = max(1, -(-row // (pieces * ACROSS_TILE))) * ACROSS_TILE
+        return Grid(n_band, max(1, rows) * max(1, elements // piece // max(1, rows)), row, piece)
 
     def _band_step(self, elements: int, inner_total: int, n_band: int, threads: int) -> int:
         step = max(1, elements // max(1, inner_total))

@@ -8,10 +8,10 @@ from npaccel.backends.emit.frame import has_own_points
 from npaccel.backends.emit.scanned import ROWS, is_scanned
 from npaccel.backends.emit.tiles import state_bytes
 from npaccel.backends.emit.widths import (
-    bytes_across,
     is_tiled,
     kernel_width,
     node_count,
+    rows_across,
     tile_rows,
     tile_vectors,
 )
@@ -54,7 +54,7 @@ def tasks_of(
         width,
         tile,
         scratch,
-        bytes_across(kernel) if group == 1 else 0,
+        rows_across(kernel) if group == 1 else 0,
         group,
         task_bytes,
         lone_bytes,

@@ -12,7 +12,6 @@ __all__ = [
     "LINE_BYTES",
     "SMALL_BODY",
     "TINY_BODY",
-    "bytes_across",
     "has_plain_tail",
     "is_tiled",
     "kernel_width",
@@ -20,6 +19,7 @@ __all__ = [
     "leaf_width",
     "node_count",
     "register_lanes",
+    "rows_across",
     "tile_rows",
     "tile_vectors",
 ]
@@ -180,12 +180,13 @@ def tile_rows(kernel: Kernel) -> int:
     return 0 if scans(leaf.all_roots) else LINE_BYTES // min(sizes)
 
 
-def bytes_across(kernel: Kernel) -> int:
-    """Of an element of those arrays of a map that lie across its rows; 0: there are none."""
+def rows_across(kernel: Kernel) -> int:
+    """How many rows of a map share lines of arrays that lie across them; 0: there are none."""
     rows = kernel.split and kernel.band_rank > 0 and not kernel.vector_band
-    if not rows or reductions_of(kernel):
+    sizes = [item_size(array.dtype) for array in kernel.arrays if array.lies_across]
+    if not (rows and sizes) or reductions_of(kernel):
         return 0
-    return sum(item_size(array.dtype) for array in kernel.arrays if array.lies_across)
+    return LINE_BYTES // min(sizes)
 
 
 def tile_vectors(kernel: Kernel, width: int) -> int:

@@ -122,33 +122,21 @@ bool npa_lies_across(int64_t row_step, int64_t step)
     return row_step != 0 && llabs(row_step) < NPA_LINE && llabs(step) >= NPA_LINE;
 }
 
-/* Rows of which the next element of the same column lies nearer than the next one of the row: tile
- * by tile, so that all of a line of the processor's cache is used while it is there. */
-enum { TILE = 8, AHEAD = 2 * TILE };
+/* As many rows as share lines of the processor's cache, line after line: each is fetched, or filled,
+ * once. (Tiles that go along the rows instead evict lines that lie a power of two apart.) */
+enum { LINES_AHEAD = 16 };
 #define TURN_OF(T)                                                                         \
     static void turn_##T(char *to, int64_t to_row, int64_t to_step, const char *from,      \
                          int64_t from_row, int64_t from_step, int64_t rows, int64_t n)     \
     {                                                                                      \
         bool reads = npa_lies_across(from_row, from_step);                                 \
-        const char *lines = reads ? from : to;                                             \
+        const char *ahead = reads ? from : to;                                             \
         int64_t step = reads ? from_step : to_step;                                        \
-        for (int64_t i = 0; i < n; i += TILE) {                                            \
-            int64_t m = n - i < TILE ? n - i : TILE;                                       \
-            for (int64_t j = AHEAD; j < AHEAD + TILE; j++) {                               \
-                __builtin_prefetch(lines + (i + j) * step, 0, 2);                          \
-            }                                                                              \
+        ahead += LINES_AHEAD * step;                                                       \
+        for (int64_t i = 0; i < n; i++, ahead += step, to += to_step, from += from_step) { \
+            __builtin_prefetch(ahead, 0, 2);                                               \
             for (int64_t k = 0; k < rows; k++) {                                           \
-                char *t = to + k * to_row + i * to_step;                                   \
-                const char *f = from + k * from_row + i * from_step;                       \
-                if (m == TILE) {                                                           \
-                    _Pragma("GCC unroll 8") for (int j = 0; j < TILE; j++) {               \
-                        memcpy(t + j * to_step, f + j * from_step, sizeof(T));             \
-                    }                                                                      \
-                } else {                                                                   \
-                    for (int64_t j = 0; j < m; j++) {                                      \
-                        memcpy(t + j * to_step, f + j * from_step, sizeof(T));             \
-                    }                                                                      \
-                }                                                                          \
+                memcpy(to + k * to_row, from + k * from_row, sizeof(T));                   \
             }                                                                              \
         }                                                                                  \
     }
@@ -161,9 +149,9 @@ TURN_OF(npy_cdouble)
 void npa_turn(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
               int64_t from_step, int64_t rows, int64_t n, int size)
 {
-    int64_t lines = size < NPA_LINE / TILE ? NPA_LINE / size : TILE;
-    for (; rows > 0; rows -= lines, to += lines * to_row, from += lines * from_row) {
-        int64_t m = rows < lines ? rows : lines;
+    int64_t some = NPA_LINE / size;
+    for (; rows > 0; rows -= some, to += some * to_row, from += some * from_row) {
+        int64_t m = rows < some ? rows : some;
         switch (size) {
         case 1: turn_uint8_t(to, to_row, to_step, from, from_row, from_step, m, n); break;
         case 2: turn_uint16_t(to, to_row, to_step, from, from_row, from_step, m, n); break;

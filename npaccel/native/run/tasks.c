@@ -44,14 +44,15 @@ static void cut_inner(const npa_tasks *t, const int64_t *extents, int rank, int6
     cut->parts = !t->reductions ? 0 : rows ? cut->inner : pieces(last, t->chunk);
 }
 
-/* Rows that arrays lie across, or pieces of them. */
-static void cut_across(const npa_tasks *t, int64_t row, int64_t elements, npa_cut *cut)
+/* As many rows as share lines of arrays that lie across them, and pieces of these of about one
+ * length. Small also where one thread is alone: what lies across passes through the task's memory. */
+static void cut_across(const npa_tasks *t, int64_t row, npa_cut *cut)
 {
-    bool far = cut->band * row * t->across > t->across_bytes;
-    int64_t piece = far ? t->across_tile : larger(1, row);
-    cut->inner = row;
-    cut->band_step = larger(1, smaller(cut->band, elements / piece));
-    cut->inner_step = piece * larger(1, elements / cut->band_step / piece);
+    int64_t elements = larger(1, t->task_bytes / t->weight), rows = smaller(cut->band, t->across);
+    int64_t n = larger(1, pieces(row, larger(t->across_tile, t->across_tasks * elements / larger(1, rows))));
+    int64_t piece = larger(1, pieces(row, n * t->across_tile)) * t->across_tile;
+    cut->inner = row, cut->inner_step = piece;
+    cut->band_step = larger(1, rows) * larger(1, elements / piece / larger(1, rows));
 }
 
 npa_cut npa_tasks_cut(const npa_tasks *t, const int64_t *extents, int rank, int threads)
@@ -61,7 +62,7 @@ npa_cut npa_tasks_cut(const npa_tasks *t, const int64_t *extents, int rank, int 
     int64_t elements = larger(t->group, bytes / t->weight);
     npa_cut cut = {.band = npa_multiplied(extents, 0, t->band_rank), .inner = 1, .inner_step = 1};
     if (t->across > 0) {
-        cut_across(t, inner, elements, &cut);
+        cut_across(t, inner, &cut);
     } else if (t->split) {
         cut_inner(t, extents, rank, elements, threads, &cut);
     } else {

@@ -7,8 +7,8 @@
 
 /* What a kernel's tasks depend on, besides extents and threads; backends/tasks.py has the words. */
 typedef struct {
-    int64_t band_rank, split, reductions, weight, width, tile, across, across_bytes,
-        across_tile, group, task_bytes, lone_bytes, chunk, partial_bytes, nscratch, scratch[];
+    int64_t band_rank, split, reductions, weight, width, tile, across, across_tile, across_tasks,
+        group, task_bytes, lone_bytes, chunk, partial_bytes, nscratch, scratch[];
 } npa_tasks;
 enum { NPA_TASKS_WORDS = sizeof(npa_tasks) / 8 };
 typedef struct {
