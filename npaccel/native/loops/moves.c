@@ -123,18 +123,21 @@ bool npa_lies_across(int64_t row_step, int64_t step)
 }
 
 /* As many rows as share lines of the processor's cache, line after line: each is fetched, or filled,
- * once. (Tiles that go along the rows instead evict lines that lie a power of two apart.) */
+ * once, and asked for some lines ahead, of the next such rows at last. (Tiles that go along the rows
+ * instead evict lines that lie a power of two apart.) */
 enum { LINES_AHEAD = 16 };
 #define TURN_OF(T)                                                                         \
     static void turn_##T(char *to, int64_t to_row, int64_t to_step, const char *from,      \
                          int64_t from_row, int64_t from_step, int64_t rows, int64_t n)     \
     {                                                                                      \
         bool reads = npa_lies_across(from_row, from_step);                                 \
-        const char *ahead = reads ? from : to;                                             \
-        int64_t step = reads ? from_step : to_step;                                        \
-        ahead += LINES_AHEAD * step;                                                       \
-        for (int64_t i = 0; i < n; i++, ahead += step, to += to_step, from += from_step) { \
-            __builtin_prefetch(ahead, 0, 2);                                               \
+        int64_t step = reads ? from_step : to_step, row = reads ? from_row : to_row;       \
+        const char *lines = reads ? from : to, *next = lines + rows * row;                 \
+        int64_t ahead = LINES_AHEAD < n ? LINES_AHEAD : n;                                 \
+        for (int64_t i = 0; i < n; i++, to += to_step, from += from_step) {                \
+            const char *line = i + ahead < n ? lines + (i + ahead) * step                  \
+                                             : next + (i + ahead - n) * step;              \
+            __builtin_prefetch(line, 0, 2);                                                \
             for (int64_t k = 0; k < rows; k++) {                                           \
                 memcpy(to + k * to_row, from + k * from_row, sizeof(T));                   \
             }                                                                              \

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORDS = 512 };
+enum { MOST_WORDS = 512, SETS = 1024, WAYS = 4, WRITTEN_LINES = 256 };
 
 /* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end.
  * One at a time uses it. */
@@ -32,19 +32,28 @@ bool npa_step_reserve(size_t bytes)
 
 /* ------------------------------------------------------------------- arrays that lie across rows */
 
-/* Whether array number k lies across the rows of this part of the grid. */
+/* Whether the lines that a row of array number k goes to are too many to stay in the second-level
+ * cache until the next row uses them: in half of the eight that each of SETS sets has, and those a
+ * power of two apart fall in few sets. What is written should stay in the first: so many lines are
+ * half of it. */
 static bool crosses(const step *s, const int64_t *words, const int64_t *range, int k)
 {
     const int64_t *strides = words + s->patches[k].word + 1;
-    return k < s->nuses && s->uses[k] & NPA_USE_ACROSS && range[1] - range[0] > 1 &&
-           npa_lies_across(strides[s->rank - 2], strides[s->rank - 1]);
+    int64_t step = strides[s->rank - 1], sets = SETS, n = range[3] - range[2];
+    if (!(s->uses[k] & NPA_USE_ACROSS) || range[1] - range[0] < 2 ||
+        !npa_lies_across(strides[s->rank - 2], step)) {
+        return false;
+    }
+    for (int64_t even = llabs(step); even % (2 * NPA_LINE) == 0 && sets > 1; even /= 2) {
+        sets /= 2;
+    }
+    return n >= sets * WAYS || (s->uses[k] & NPA_USE_WRITTEN && n >= WRITTEN_LINES);
 }
 
-/* Bytes from row to row in the task's memory: no power of two, as rows would share few sets of the
- * cache. */
+/* Bytes from row to row in the task's memory: an odd number of lines, as rows would share sets. */
 static int64_t row_bytes(const int64_t *range, int size)
 {
-    return ((range[3] - range[2]) * size / NPA_LINE + 2) * NPA_LINE;
+    return (((range[3] - range[2]) * size / NPA_LINE + 1) | 1) * NPA_LINE;
 }
 
 /* Between the array, part by part along the band's last axis, and rows in the task's memory. */
@@ -116,7 +125,7 @@ void npa_step_call(const step *s, const int64_t *words, const int64_t *range, in
 {
     uint64_t across = 0;
     size_t room = 0, own = (s->scratch_bytes + 64) / 64 * 64;
-    for (int k = 0; k < s->narrays && k < 64 && s->nwords <= MOST_WORDS && s->nwraps == 0; k++) {
+    for (int k = 0; k < s->nuses && k < 64 && s->nwords <= MOST_WORDS && s->nwraps == 0; k++) {
         if (crosses(s, words, range, k)) {
             across |= (uint64_t)1 << k;
             room += (size_t)((range[1] - range[0]) *

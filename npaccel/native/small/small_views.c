@@ -252,6 +252,17 @@ static bool casts_quietly(int from, int to)
                  : from == NPY_FLOAT && to == NPY_DOUBLE;
 }
 
+/* Planes in which one operand lies across the rows. */
+static void copy_planes(npa_space *s, npy_intp *index, char **args, int size)
+{
+    int last = --s->ndim, row = last - 1;
+    const npy_intp *from = s->of[0].steps, *to = s->of[1].steps;
+    do {
+        npa_turn(args[1], to[row], to[last], args[0], from[row], from[last], s->shape[row],
+                 s->shape[last], size);
+    } while (npa_next_row(s, index, args));
+}
+
 /* Elements of a type from operand 0 to operand 1, of another, perhaps. */
 static void copy(npa_space *s, int size, int from_type, int to_type)
 {
@@ -259,6 +270,12 @@ static void copy(npa_space *s, int size, int from_type, int to_type)
     char *args[] = {s->of[0].data, s->of[1].data};
     npa_merge_axes(s);
     int last = s->ndim - 1;
+    const npy_intp *steps[] = {s->of[0].steps + last, s->of[1].steps + last};
+    if (from_type == to_type && last > 0 &&
+        (npa_lies_across(steps[0][-1], steps[0][0]) || npa_lies_across(steps[1][-1], steps[1][0]))) {
+        copy_planes(s, index, args, size);
+        return;
+    }
     npy_intp n = s->shape[last], from = s->of[0].steps[last], to = s->of[1].steps[last];
     do {
         if (from_type != to_type) {
