@@ -171,6 +171,10 @@ static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
     unpack_ints(p, &s->writes, &s->nwrites);
     unpack_wraps(p, s);
     unpack_ints(p, &s->uses, &s->nuses);
+    for (int i = 0; s->uses != NULL && i < s->nuses; i++) {
+        s->crossed |= s->rank > 1 && s->uses[i] & NPA_USE_ACROSS;
+    }
+    p->failed |= s->nuses > s->narrays;
 }
 
 /* bytes: how long a word is, in a word of eight bytes; the number of steps; per step a request, or

@@ -28,7 +28,7 @@ static inline int64_t npa_patch_offset(const patch *p, const npa_queue *q)
 typedef struct { int64_t array, axis, cut, bytes; } wrap;
 
 /* What a kernel does with an array: bits below the bytes of an element. LOADED: what it held matters.
- * ACROSS: of a map cut along its rows, which it lies across. wire_format.py has the same. */
+ * ACROSS: it lies across rows. wire_format.py has the same. */
 enum { NPA_USE_WRITTEN = 1, NPA_USE_LOADED = 2, NPA_USE_ACROSS = 4, NPA_USE_BYTES = 3 };
 
 typedef struct {
@@ -36,6 +36,7 @@ typedef struct {
     kernel_function *main, *finish;
     int64_t *words;
     patch *patches;
+    bool crossed; /* an array lies across its rows */
     int nwords, npatches, nslots, nwrites, nreleases, nrequests;
     int32_t *slots, *writes, *releases;
     int64_t band, band_step, inner, inner_step, parts;

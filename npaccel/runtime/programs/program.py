@@ -363,11 +363,11 @@ def _kernel_step(
         sorted(writes),
         releases,
         wraps=_wraps(step),
-        uses=_uses(kernel, compiled.tasks.across > 0),
+        uses=_uses(kernel, not kernel.vector_band and compiled.tasks.group == 1),
     )
 
 
-def _uses(kernel: nodes.Kernel, crossed: bool) -> list[int]:
+def _uses(kernel: nodes.Kernel, by_rows: bool) -> list[int]:
     """As `Step` has them."""
     effects = [effect for leaf in kernel.leaves for effect in leaf.effects]
     if any(param.gathered for param in kernel.arrays) or any(
@@ -379,7 +379,7 @@ def _uses(kernel: nodes.Kernel, crossed: bool) -> list[int]:
         8 * item_size(param.dtype)
         + WRITTEN * param.written
         + LOADED * (param.read or place in masked)
-        + ACROSS * (crossed and param.lies_across)
+        + ACROSS * (by_rows and param.lies_across)
         for place, param in enumerate(kernel.arrays)
     ]
 

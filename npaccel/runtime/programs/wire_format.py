@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 # What a kernel does with an array, as native/run/step.h has it. LOADED: what it held matters.
-# ACROSS: of a map cut along its rows, which it lies across.
+# ACROSS: it lies across the rows of the host's code.
 WRITTEN, LOADED, ACROSS = 1, 2, 4
 
 
