@@ -118,7 +118,8 @@ def test_the_site_has_the_pictures_of_the_pages(monkeypatch: pytest.MonkeyPatch)
 
 # Of bench/: what others import, and what has no contenders but NumPy.
 NO_QUESTIONS = {
-    "array_programs", "backends", "bandwidth", "blas_beside", "call_arrays", "calls", "choice",
+    "across", "array_programs", "backends", "bandwidth", "blas_beside", "call_arrays", "calls",
+    "choice",
     "cluster", "contenders", "digests", "doctor", "fresh", "functions", "harness", "idioms",
     "looks", "loops", "meanwhile", "mixed_blocks", "mixed_statements", "model_steps", "mutants",
     "npbench", "planted", "planted_programs", "profile_loop", "profiles", "program_statements",

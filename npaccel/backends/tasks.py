@@ -96,10 +96,10 @@ class Tasks(NamedTuple):
 
     def _across(self, n_band: int, row: int) -> Grid:
         """As many rows as share lines of arrays that lie across them, and pieces of these."""
-        elements, rows = max(1, self.task_bytes // self.weight), min(n_band, self.across)
-        pieces = max(1, -(-row // max(ACROSS_TILE, ACROSS_TASKS * elements // max(1, rows))))
+        elements, rows = max(1, self.task_bytes // self.weight), max(1, min(n_band, self.across))
+        pieces = max(1, -(-row // max(ACROSS_TILE, ACROSS_TASKS * elements // rows)))
         piece = max(1, -(-row // (pieces * ACROSS_TILE))) * ACROSS_TILE
-        return Grid(n_band, max(1, rows) * max(1, elements // piece // max(1, rows)), row, piece)
+        return Grid(n_band, rows * max(1, elements // piece // rows), row, piece)
 
     def _band_step(self, elements: int, inner_total: int, n_band: int, threads: int) -> int:
         step = max(1, elements // max(1, inner_total))

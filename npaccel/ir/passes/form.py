@@ -286,7 +286,7 @@ def may_be_split(leaves: tuple[Leaf, ...], inner_rank: int) -> bool:
 
 def _is_crossed(leaves: tuple[Leaf, ...], arrays: tuple[ArrayParam, ...], layout: Layout) -> bool:
     """Whether it is a map over rows that an array lies across, whose lines of the cache are used
-    whole where pieces of rows take turns (`ACROSS_BYTES` in backends/tasks.py)."""
+    whole where pieces of rows take turns (`ACROSS_TILE` in backends/tasks.py)."""
     alone = len(leaves) == 1 and layout.band_rank > 0 and not layout.vector_band
     inner_rank = len(layout.extents) - layout.band_rank
     may = alone and not _reduces(leaves[0]) and may_be_split(leaves, inner_rank)

@@ -122,32 +122,76 @@ bool npa_lies_across(int64_t row_step, int64_t step)
     return row_step != 0 && llabs(row_step) < NPA_LINE && llabs(step) >= NPA_LINE;
 }
 
-/* As many rows as share lines of the processor's cache, line after line: each is fetched, or filled,
- * once, and asked for some lines ahead, of the next such rows at last. (Tiles that go along the rows
- * instead evict lines that lie a power of two apart.) */
+/* As many rows as share lines of the processor's cache, line after line: each is fetched, or
+ * filled, once, and asked for some lines ahead, of the next such rows at last. (Tiles that go along
+ * the rows instead evict lines that lie a power of two apart.) */
 enum { LINES_AHEAD = 16 };
-#define TURN_OF(T)                                                                         \
+static inline const char *line_ahead(const char *lines, int64_t step, int64_t further, int64_t i,
+                                     int64_t n)
+{
+    int64_t ahead = i + LINES_AHEAD;
+    return ahead < n ? lines + ahead * step : lines + further + (ahead - n) % n * step;
+}
+
+/* The same for four columns of four rows at a time, where a column's elements lie behind one
+ * another, as do a row's there. Returns how many of the columns are done. */
+#define COLUMN(k) (from + (i + (k)) * step + r * SIZE)
+#define ROW(k) (to + (r + (k)) * to_row + i * SIZE)
+#define ZIP(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define BY_FOURS_OF(T)                                                                     \
+    NPA_EACH_PROCESSOR static int64_t by_fours_##T(char *to, int64_t to_row,               \
+                                                   const char *from, int64_t step,         \
+                                                   int64_t rows, int64_t n)                \
+    {                                                                                      \
+        enum { SIZE = sizeof(T), FOUR = 4 * SIZE };                                        \
+        typedef T four __attribute__((vector_size(FOUR)));                                 \
+        int64_t i = 0;                                                                     \
+        for (; i + 4 <= n; i += 4) {                                                       \
+            for (int64_t k = i; k < i + 4; k++) {                                          \
+                __builtin_prefetch(line_ahead(from, step, rows * SIZE, k, n), 0, 2);       \
+            }                                                                              \
+            for (int64_t r = 0; r < rows; r += 4) {                                        \
+                four a, b, c, d;                                                           \
+                memcpy(&a, COLUMN(0), FOUR), memcpy(&b, COLUMN(1), FOUR);                  \
+                memcpy(&c, COLUMN(2), FOUR), memcpy(&d, COLUMN(3), FOUR);                  \
+                four ab = ZIP(a, b, 0, 4, 2, 6), ba = ZIP(a, b, 1, 5, 3, 7);               \
+                four cd = ZIP(c, d, 0, 4, 2, 6), dc = ZIP(c, d, 1, 5, 3, 7);               \
+                a = ZIP(ab, cd, 0, 1, 4, 5), b = ZIP(ba, dc, 0, 1, 4, 5);                  \
+                c = ZIP(ab, cd, 2, 3, 6, 7), d = ZIP(ba, dc, 2, 3, 6, 7);                  \
+                memcpy(ROW(0), &a, FOUR), memcpy(ROW(1), &b, FOUR);                        \
+                memcpy(ROW(2), &c, FOUR), memcpy(ROW(3), &d, FOUR);                        \
+            }                                                                              \
+        }                                                                                  \
+        return i;                                                                          \
+    }
+BY_FOURS_OF(uint32_t)
+BY_FOURS_OF(uint64_t)
+
+#define TURN_OF(T, BY_FOURS)                                                               \
     static void turn_##T(char *to, int64_t to_row, int64_t to_step, const char *from,      \
                          int64_t from_row, int64_t from_step, int64_t rows, int64_t n)     \
     {                                                                                      \
         bool reads = npa_lies_across(from_row, from_step);                                 \
-        int64_t step = reads ? from_step : to_step, row = reads ? from_row : to_row;       \
-        const char *lines = reads ? from : to, *next = lines + rows * row;                 \
-        int64_t ahead = LINES_AHEAD < n ? LINES_AHEAD : n;                                 \
-        for (int64_t i = 0; i < n; i++, to += to_step, from += from_step) {                \
-            const char *line = i + ahead < n ? lines + (i + ahead) * step                  \
-                                             : next + (i + ahead - n) * step;              \
-            __builtin_prefetch(line, 0, 2);                                                \
+        const char *lines = reads ? from : to;                                             \
+        int64_t step = reads ? from_step : to_step;                                        \
+        int64_t further = rows * (reads ? from_row : to_row), i = 0;                       \
+        if (reads && from_row == sizeof(T) && to_step == sizeof(T) && rows % 4 == 0) {     \
+            i = BY_FOURS(to, to_row, from, from_step, rows, n);                            \
+        }                                                                                  \
+        for (; i < n; i++) {                                                               \
+            __builtin_prefetch(line_ahead(lines, step, further, i, n), 0, 2);              \
             for (int64_t k = 0; k < rows; k++) {                                           \
-                memcpy(to + k * to_row, from + k * from_row, sizeof(T));                   \
+                memcpy(to + k * to_row + i * to_step, from + k * from_row + i * from_step, \
+                       sizeof(T));                                                         \
             }                                                                              \
         }                                                                                  \
     }
-TURN_OF(uint8_t)
-TURN_OF(uint16_t)
-TURN_OF(uint32_t)
-TURN_OF(uint64_t)
-TURN_OF(npy_cdouble)
+#define NONE(...) 0
+TURN_OF(uint8_t, NONE)
+TURN_OF(uint16_t, NONE)
+TURN_OF(uint32_t, by_fours_uint32_t)
+TURN_OF(uint64_t, by_fours_uint64_t)
+TURN_OF(npy_cdouble, NONE)
 
 void npa_turn(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
               int64_t from_step, int64_t rows, int64_t n, int size)

@@ -31,7 +31,7 @@ bool npa_step_reserve(size_t bytes)
     return enough;
 }
 
-/* ------------------------------------------------------------------- arrays that lie across rows */
+/* ------------------------------------------------------------------ arrays that lie across rows */
 
 /* Rows, all axes but the last as one, and of each of them these elements. */
 typedef struct { int64_t row, end, low, high; } part;

@@ -27,8 +27,8 @@ static inline int64_t npa_patch_offset(const patch *p, const npa_queue *q)
 /* From index `cut` of the axis on an array lies `bytes` further. Note [Boxes] */
 typedef struct { int64_t array, axis, cut, bytes; } wrap;
 
-/* What a kernel does with an array: bits below the bytes of an element. LOADED: what it held matters.
- * ACROSS: it lies across rows. wire_format.py has the same. */
+/* What a kernel does with an array: bits below the bytes of an element. LOADED: what it held
+ * matters. ACROSS: it lies across rows. wire_format.py has the same. */
 enum { NPA_USE_WRITTEN = 1, NPA_USE_LOADED = 2, NPA_USE_ACROSS = 4, NPA_USE_BYTES = 3 };
 
 typedef struct {

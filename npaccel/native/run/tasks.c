@@ -45,14 +45,16 @@ static void cut_inner(const npa_tasks *t, const int64_t *extents, int rank, int6
 }
 
 /* As many rows as share lines of arrays that lie across them, and pieces of these of about one
- * length. Small also where one thread is alone: what lies across passes through the task's memory. */
+ * length. Small also where one thread is alone: what lies across may pass through memory. */
 static void cut_across(const npa_tasks *t, int64_t row, npa_cut *cut)
 {
-    int64_t elements = larger(1, t->task_bytes / t->weight), rows = smaller(cut->band, t->across);
-    int64_t n = larger(1, pieces(row, larger(t->across_tile, t->across_tasks * elements / larger(1, rows))));
-    int64_t piece = larger(1, pieces(row, n * t->across_tile)) * t->across_tile;
-    cut->inner = row, cut->inner_step = piece;
-    cut->band_step = larger(1, rows) * larger(1, elements / piece / larger(1, rows));
+    int64_t elements = larger(1, t->task_bytes / t->weight);
+    int64_t rows = larger(1, smaller(cut->band, t->across));
+    int64_t most = larger(t->across_tile, t->across_tasks * elements / rows);
+    int64_t n = larger(1, pieces(row, most));
+    cut->inner = row;
+    cut->inner_step = larger(1, pieces(row, n * t->across_tile)) * t->across_tile;
+    cut->band_step = rows * larger(1, elements / cut->inner_step / rows);
 }
 
 npa_cut npa_tasks_cut(const npa_tasks *t, const int64_t *extents, int rank, int threads)

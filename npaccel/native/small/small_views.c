@@ -270,9 +270,9 @@ static void copy(npa_space *s, int size, int from_type, int to_type)
     char *args[] = {s->of[0].data, s->of[1].data};
     npa_merge_axes(s);
     int last = s->ndim - 1;
-    const npy_intp *steps[] = {s->of[0].steps + last, s->of[1].steps + last};
+    const npy_intp *in = s->of[0].steps + last, *out = s->of[1].steps + last;
     if (from_type == to_type && last > 0 &&
-        (npa_lies_across(steps[0][-1], steps[0][0]) || npa_lies_across(steps[1][-1], steps[1][0]))) {
+        (npa_lies_across(in[-1], *in) || npa_lies_across(out[-1], *out))) {
         copy_planes(s, index, args, size);
         return;
     }
