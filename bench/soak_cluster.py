@@ -6,7 +6,9 @@ Each run is a process that computes on a cluster until a thread kills one of the
 on. It ends with the right sum, with the error that says what is lost, or, where lost memory is read
 through its address, with the line that says so. What else it may do is wrong, or hangs. With
 `--checkpoints` it takes some, and should end with the right sum. With `--stop` the worker is
-stopped and does not end.
+stopped and does not end. What a worker is whose packets are all lost from a moment on:
+
+    python bench/namespaces.py --cut 4 -- python bench/soak_cluster.py --one 1 --address {address}
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ def steps(x: np.ndarray, rounds: int) -> np.ndarray:
     return x
 
 
-def run(seed: int, workers: int, checkpoints: bool, stop: bool) -> None:
-    """One process of it."""
+def run(seed: int, where: int | str, checkpoints: bool, stop: bool) -> None:
+    """One process of it. where : an address is that of workers of which one is cut off."""
     import signal
     import threading
 
@@ -59,11 +61,13 @@ def run(seed: int, workers: int, checkpoints: bool, stop: bool) -> None:
     chosen = random.Random(seed)
     values = np.random.default_rng(seed).random((600, 400))
     expected = steps(values, 60)
-    with npaccel.Cluster(workers) as cluster:
-        victim = chosen.choice(processes(cluster._process.pid))
-        moment = chosen.uniform(0.0, 2.5)
-        way = signal.SIGSTOP if stop else signal.SIGKILL
-        threading.Timer(moment, os.kill, (victim, way)).start()
+    with npaccel.Cluster(where) as cluster:
+        victim = 0
+        if isinstance(where, int):
+            victim = chosen.choice(processes(cluster._process.pid))
+            moment = chosen.uniform(0.0, 2.5)
+            way = signal.SIGSTOP if stop else signal.SIGKILL
+            threading.Timer(moment, os.kill, (victim, way)).start()
         try:
             x = npaccel.asarray(values.copy(), device=cluster)
             if checkpoints:
@@ -72,7 +76,7 @@ def run(seed: int, workers: int, checkpoints: bool, stop: bool) -> None:
                 if checkpoints and k % 2 == 0:
                     npaccel.checkpoint(x)
                 x = npaccel.evaluate(steps(x, 10))
-                time.sleep(chosen.uniform(0.0, 0.05))
+                time.sleep(chosen.uniform(0.0, 0.05) if victim else 1.0)
             right = float(x[-1, -1]) == float(expected[-1, -1])
             right &= x.tobytes() == expected.tobytes()
             print("right" if right else "WRONG")
@@ -80,7 +84,7 @@ def run(seed: int, workers: int, checkpoints: bool, stop: bool) -> None:
             told = "alone" in str(error) or "is gone with the worker" in str(error)
             print("error" if told else f"WRONG {error}")
         x = None
-        if stop:
+        if stop and victim:
             with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)
 
@@ -90,11 +94,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--one", type=int, help="this seed, in this process")
+    parser.add_argument("--address", help="of workers of which the network takes one")
     parser.add_argument("--checkpoints", action="store_true")
     parser.add_argument("--stop", action="store_true")
     options = parser.parse_args()
     if options.one is not None:
-        run(options.one, options.workers, options.checkpoints, options.stop)
+        where = options.address or options.workers
+        run(options.one, where, options.checkpoints, options.stop)
         return
     ways = ["--checkpoints"] * options.checkpoints + ["--stop"] * options.stop
     found: Counter[str] = Counter()

@@ -6,6 +6,7 @@ arithmetic, nodes that wait for a slow one, and a network that others use, too.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -62,7 +63,10 @@ class Model:
 
     def __init__(self, plan: ClusterPlan, machine: Machine) -> None:
         self._plan, self._machine = plan, machine
-        self._kept = _kept(plan)
+
+    @functools.cached_property
+    def _kept(self) -> frozenset[int]:
+        return _kept(self._plan)
 
     def messages_s(self, stage: Stage) -> float:
         """Sending and receiving go on at once; what a node sends goes one after another."""

@@ -31,6 +31,7 @@ from npaccel.cluster.plans import (
     Work,
     restricted,
 )
+from npaccel.cluster.spreading import spread
 from npaccel.cluster.trees import Tree, Units, tree_of
 from npaccel.ir.nodes import Kind, Request, Trace, View
 from npaccel.ir.ops import find
@@ -51,7 +52,7 @@ def plan_requests(trace: Trace, placed: Mapping[int, Placed], nodes: int) -> Clu
     for request in trace.requests:
         if math.prod(request.shape) or request.kind is Kind.REDUCE:
             planner.add(request)
-    return deepened(planner.done())
+    return spread(deepened(planner.done()))
 
 
 class _Entry:
