@@ -1,7 +1,8 @@
 """Kernels on nodes: each is compiled by one of those that need it, and sent to the others.
 
-    recipes ──► nodes plan, and say what they lack ──► each kernel: who compiles it
-    images  ◄── of what they were asked for        ──► to all others of the same kind
+    recipes ──► nodes plan, and say what they lack ──► what is known is sent
+                                                   ──► each other kernel: who compiles it
+    images  ◄── of what they were asked for        ──► to all others of the same kind, and kept
 
 Code goes to nodes of the same kind alone: of the same processor, compiler and npaccel. Who gets
 code of another kind does not load it; what a node still lacks when it runs, it compiles itself.
@@ -10,6 +11,7 @@ code of another kind does not load it; what a node still lacks when it runs, it 
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -25,10 +27,11 @@ from npaccel.errors import CompileError
 from npaccel.ir.nodes import Kernel, KernelStep
 from npaccel.ir.text import body_text
 
-__all__ = ["Compiled", "compile_shared", "compiled_here", "shared_out"]
+__all__ = ["Compiled", "Library", "compile_shared", "compiled_here", "shared_out"]
 
 Array = np.ndarray[Any, Any]
 KNOWN = 4096  # kernels that a worker finds without looking at them
+MOST_BYTES = 1 << 26  # of code that is kept for nodes that come later
 
 
 class Compiled:
@@ -109,24 +112,67 @@ def shared_out(lacks: Mapping[int, Lacks]) -> dict[int, list[str]]:
     return {node: names for node, names in found.items() if names}
 
 
+class Library:
+    """Code that nodes have compiled, for those that come later: in the place of one that died, or
+    whose part of a plan needs a kernel that others have. What was used last stays longest."""
+
+    def __init__(self) -> None:
+        self._images: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._size_bytes = 0
+
+    def keep(self, code: Code) -> None:
+        """Take in what a node has compiled."""
+        for name, image in code.images.items():
+            self._size_bytes += len(image) - len(self._images.pop((code.kind, name), b""))
+            self._images[code.kind, name] = image
+        while self._size_bytes > MOST_BYTES:
+            self._size_bytes -= len(self._images.popitem(last=False)[1])
+
+    def of(self, lacks: Lacks) -> Code:
+        """What there is of what a node lacks."""
+        keys = [(lacks.kind, name) for name in lacks.kernels]
+        found = {name: self._images[kind, name] for kind, name in keys if (kind, name) in self}
+        for name in found:
+            self._images.move_to_end((lacks.kind, name))
+        return Code(lacks.kind, found)
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self._images
+
+
 def compile_shared(
-    ask: Callable[[Mapping[int, Order]], Mapping[int, Reply]], replies: Mapping[int, Reply]
+    ask: Callable[[Mapping[int, Order]], Mapping[int, Reply]],
+    replies: Mapping[int, Reply],
+    library: Library,
 ) -> tuple[int, int]:
-    """Have nodes compile what they said that they lack. How many were compiled, and sent."""
+    """Give nodes the code that they said they lack, and have them compile what there is none of.
+    How many kernels were compiled, and sent."""
     lacks = {node: one.lacks for node, one in replies.items() if one.lacks is not None}
-    shares = shared_out(lacks)
-    if not shares:
+    known = {node: library.of(one) for node, one in lacks.items()}
+    rest = {
+        node: one._replace(kernels=tuple(n for n in one.kernels if n not in known[node].images))
+        for node, one in lacks.items()
+    }
+    shares = shared_out(rest)
+    orders = {
+        node: Order(
+            code=known[node] if known[node].images else None, compile=tuple(shares.get(node, ()))
+        )
+        for node in lacks
+        if known[node].images or node in shares
+    }
+    if not orders:
         return 0, 0
-    made = ask({node: Order(compile=tuple(names)) for node, names in shares.items()})
-    images: dict[str, dict[str, bytes]] = {}
-    for reply in made.values():
+    for reply in ask(orders).values():
         if reply.code is not None:
-            images.setdefault(reply.code.kind, {}).update(reply.code.images)
+            library.keep(reply.code)
     sent = {}
-    for node, one in lacks.items():
-        others = images.get(one.kind, {}).keys() & set(one.kernels) - set(shares.get(node, ()))
-        if others:
-            sent[node] = Code(one.kind, {name: images[one.kind][name] for name in others})
+    for node, one in rest.items():
+        mine = set(shares.get(node, ()))
+        code = library.of(one._replace(kernels=tuple(n for n in one.kernels if n not in mine)))
+        if code.images:
+            sent[node] = code
     if sent:
         ask({node: Order(code=code) for node, code in sent.items()})
-    return sum(map(len, shares.values())), sum(len(code.images) for code in sent.values())
+    shipped = sum(len(code.images) for code in (*known.values(), *sent.values()))
+    return sum(map(len, shares.values())), shipped

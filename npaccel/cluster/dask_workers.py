@@ -23,7 +23,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.cluster.asking import Asked, Line, Silence
 from npaccel.cluster.boxes import Box
-from npaccel.cluster.compiling import compile_shared, compiled_here
+from npaccel.cluster.compiling import Library, compile_shared, compiled_here
 from npaccel.cluster.nodes import Message, Node, interpret
 from npaccel.cluster.orders import (
     Counted,
@@ -418,7 +418,7 @@ class Workers:
             parts = tuple(part_of(stage, k) for stage in plan.stages)
             recipe = Recipe(0, plan.trace.buffers, layouts, parts, plan.uses)
             orders[k] = Order(drops=drops, puts=tuple(puts.get(k, ())), recipe=recipe)
-        compile_shared(self._ask, self._ask(orders))
+        compile_shared(self._ask, self._ask(orders), Library())
         self._plan = plan
 
     def run(self) -> Counted:

@@ -27,7 +27,7 @@ from npaccel.cluster.checkpoints import (
     saving,
     spread_loss,
 )
-from npaccel.cluster.compiling import compile_shared
+from npaccel.cluster.compiling import Library, compile_shared
 from npaccel.cluster.dask_workers import WorkersLost
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
 from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, part_of
@@ -97,6 +97,7 @@ class Directory:
         self._pending: dict[int, list[Put]] = {}
         self._drops: dict[int, list[int]] = {}
         self._forget: list[int] = []
+        self._library = Library()
 
     # Where things are.
 
@@ -504,7 +505,7 @@ class Directory:
         if missing:
             try:
                 replies = self.ask({k: Order(recipe=known.recipes[k]) for k in missing})
-                compiled, sent = compile_shared(self.ask, replies)
+                compiled, sent = compile_shared(self.ask, replies, self._library)
                 self.counts["compiled"] += compiled
                 self.counts["shipped"] += sent
             except RuntimeError as error:  # a kernel that can't be compiled

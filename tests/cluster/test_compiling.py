@@ -12,7 +12,8 @@ from test_planner import heat, numbers
 
 import npaccel
 from npaccel import Map
-from npaccel.cluster.compiling import Compiled, compile_shared, shared_out
+from npaccel.cluster import compiling
+from npaccel.cluster.compiling import Compiled, Library, compile_shared, shared_out
 from npaccel.cluster.orders import Code, Counted, Hall, Lacks, Order, Recipe, Reply, part_of
 from npaccel.cluster.recorded import plan_pending
 from npaccel.errors import BackendUnavailable
@@ -69,7 +70,7 @@ def test_each_kernel_is_compiled_once(
     replies = ask(orders)
     lacked = [set(one.lacks.kernels) for one in replies.values() if one.lacks is not None]
     assert len(lacked) == NODES and set.intersection(*lacked)
-    compiled, sent = compile_shared(ask, replies)
+    compiled, sent = compile_shared(ask, replies, Library())
     assert compiled == len(set.union(*lacked)) < sum(map(len, lacked)) == compiled + sent
     for one in kinds:  # nobody compiles any more
         monkeypatch.setattr(one._backend, "compile", None)
@@ -97,12 +98,45 @@ def test_code_of_another_kind_is_not_loaded(
 
     fresh = Compiled()
     fresh._lacked = dict(kinds[0]._lacked)
-    compile_shared(noted, replies)
+    compile_shared(noted, replies, Library())
     assert {kind for k, kind in asked if k == 2} <= {"another processor"}
     assert (1, kinds[1].kind) in asked or (0, kinds[0].kind) in asked
     monkeypatch.setattr(fresh._backend, "link", None)
     fresh.take(Code("another processor", dict.fromkeys(found.kernels, b"")))
     assert not fresh._known
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("deferred")
+def test_who_comes_later_is_sent_what_others_compiled(
+    kinds: list[Compiled], monkeypatch: pytest.MonkeyPatch, setting: Any
+) -> None:
+    setting("tiering", "off")
+    found, ask = halls(kinds)
+    library, orders = Library(), recipes()
+    compiled, _ = compile_shared(ask, ask(orders), library)
+    assert compiled
+    fresh = Compiled()  # in the place of one that died
+    found[1] = Hall(1, fresh)
+    monkeypatch.setattr(fresh._backend, "emit_object", None)
+    replies = ask({1: orders[1]})
+    lacks = replies[1].lacks
+    assert lacks is not None and lacks.kernels
+    assert compile_shared(ask, replies, library) == (0, len(lacks.kernels))
+    assert set(fresh._known) == set(lacks.kernels)
+    other = Lacks("another processor", lacks.kernels)
+    assert not library.of(other).images
+
+
+def test_code_that_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "MOST_BYTES", 100)
+    library = Library()
+    library.keep(Code("one", {"a": b"x" * 40, "b": b"y" * 40}))
+    assert library.of(Lacks("one", ("a", "c"))).images == {"a": b"x" * 40}
+    library.keep(Code("one", {"c": b"z" * 40}))
+    assert library.of(Lacks("one", ("a", "b", "c"))).images.keys() == {"a", "c"}
+    library.keep(Code("one", {"c": b"z" * 60}))
+    assert library.of(Lacks("one", ("a", "b", "c"))).images.keys() == {"a", "c"}
 
 
 @pytest.mark.pending

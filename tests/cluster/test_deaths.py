@@ -96,6 +96,36 @@ def test_the_end_of_a_worker_is_an_error(tmp_path: Path) -> None:
     assert run(tmp_path, BEGIN + WORKER_ENDS) == "told\n" * 2
 
 
+SUCCESSOR = """
+    npaccel.config.threshold = 0
+    with npaccel.Cluster(2) as cluster:
+
+        def step():
+            x = npaccel.asarray(values.copy(), device=cluster)
+            y = np.sqrt(x * x + 1.0)
+            y[1:] -= x[:-1] * 0.25
+            return np.asarray(npaccel.evaluate(y)).tobytes()
+
+        expected = step()
+        lost = npaccel.evaluate(npaccel.asarray(values.copy(), device=cluster) + 1.0)
+        before = cluster.stats()
+        assert before["compiled"]
+        os.kill(processes(cluster._process.pid)[0], signal.SIGKILL)
+        try:
+            lost[5, 5], lost[-5, 5]
+        except RuntimeError:
+            del lost
+        assert step() == expected
+        after = cluster.stats()
+        assert after["compiled"] == before["compiled"], (before, after)
+        print(after["shipped"] > before["shipped"])
+"""
+
+
+def test_the_successor_of_a_worker_compiles_nothing_again(tmp_path: Path) -> None:
+    assert run(tmp_path, BEGIN + SUCCESSOR) == "True\n"
+
+
 COMES_BACK = """
     with npaccel.Cluster(3) as cluster:
         x = npaccel.asarray(values.copy(), device=cluster)
