@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from npaccel.cluster.orders import Reply
 from npaccel.cluster.wires import TICK_S, Gone, Wire
@@ -12,6 +11,7 @@ from npaccel.cluster.wires import TICK_S, Gone, Wire
 __all__ = ["Asked", "Line", "Silence"]
 
 LATE = 8  # ticks after which a node that does not answer its pulse is gone
+NO_PULSE = f"it did not answer for {LATE * TICK_S:g} s"
 
 
 class Silence(Exception):
@@ -41,7 +41,7 @@ class Line:
 
 
 class Asked:
-    """Nodes that were told something: what they reply, and who is gone.
+    """Nodes that were told something: what they reply, and who is gone, and why.
 
     A node is gone when its connection ends, when it has not answered its pulse for so many ticks,
     or when another one has waited for it too long.
@@ -52,17 +52,17 @@ class Asked:
         self._waiting: set[int] = set()
         self.replies: dict[int, Reply] = {}
         self.errors: dict[int, Exception] = {}
-        self.lost: set[int] = set()
+        self.lost: dict[int, str] = {}
 
-    def send(self, k: int, what: Any) -> None:
-        """Tell a node."""
+    def send(self, k: int, what: Sequence[memoryview]) -> None:
+        """Tell a node what was `spoken`."""
         if k not in self._lines:  # it was not replaced
-            self._lose({k})
+            self._lose(k, "nothing is in its place")
             return
         try:
-            self._lines[k].orders.send(what)
-        except Gone:
-            self._lose({k})
+            self._lines[k].orders.say(what)
+        except Gone as error:
+            self._lose(k, str(error))
         else:
             self._lines[k].ticks = 0
             self._waiting.add(k)
@@ -84,8 +84,8 @@ class Asked:
     def _hear(self, k: int) -> None:
         try:
             reply = self._lines[k].orders.receive()
-        except Gone:
-            self._lose({k})
+        except Gone as error:
+            self._lose(k, str(error))
             return
         self._waiting.discard(k)
         if not isinstance(reply, Exception):
@@ -93,14 +93,14 @@ class Asked:
             return
         self.errors[k] = reply
         if isinstance(reply, Silence) and reply.args[3]:
-            self._lose({reply.args[0]})
+            self._lose(reply.args[0], str(reply))
 
     def _beat(self, k: int) -> None:
         line = self._lines[k]
         try:
             line.pulse.receive()
-        except Gone:
-            self._lose({k})
+        except Gone as error:
+            self._lose(k, str(error))
         line.asked, line.ticks = line.asked - 1, 0
 
     def _look(self) -> None:
@@ -109,7 +109,7 @@ class Asked:
             line = self._lines[k]
             line.ticks += 1
             if line.ticks >= LATE:
-                self._lose({k})
+                self._lose(k, NO_PULSE)
             elif not line.asked:
                 self._ask_pulse(k, -1)
 
@@ -118,13 +118,14 @@ class Asked:
         try:
             self._lines[k].pulse.send(give_up)
             self._lines[k].asked += 1
-        except Gone:
-            self._lose({k})
+        except Gone as error:
+            self._lose(k, str(error))
 
-    def _lose(self, nodes: set[int]) -> None:
-        new = nodes - self.lost
-        self.lost |= new
-        self._waiting -= new
-        if new and self._run >= 0:
+    def _lose(self, node: int, why: str) -> None:
+        self._waiting.discard(node)
+        if node in self.lost:
+            return
+        self.lost[node] = why
+        if self._run >= 0:
             for k in sorted(self._waiting):
                 self._ask_pulse(k, self._run)

@@ -39,7 +39,7 @@ from npaccel.cluster.orders import (
 from npaccel.cluster.placing import Placed
 from npaccel.cluster.plans import ClusterPlan
 from npaccel.cluster.shipping import portable
-from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connect, open_door
+from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connect, open_door, spoken
 from npaccel.errors import BackendUnavailable
 from npaccel.ir.differences import loops
 
@@ -63,7 +63,8 @@ HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long gets 
 
 
 class WorkersLost(Exception):
-    """Nodes are gone with all they held: (their numbers, where they were). New ones are there."""
+    """Nodes are gone with all they held: (their numbers, where they were, and why it is so). New
+    ones are there."""
 
 
 # ------------------------------------------------------------------------------------- on workers
@@ -329,26 +330,31 @@ class Fleet:
         """
         run = next((one.run.run for one in orders.values() if one.run is not None), -1)
         asked = Asked(self._lines, run)
+        told: dict[int, list[memoryview]] = {}  # many are told the same
         for k, order in orders.items():
-            asked.send(k, (order, self._silence_s))
+            if id(order) not in told:
+                told[id(order)] = spoken((order, self._silence_s))
+            asked.send(k, told[id(order)])
         asked.wait()
         if asked.lost:
-            raise WorkersLost(asked.lost, self._replaced(asked.lost))
+            where = [f"{self._addresses[k]} ({why})" for k, why in sorted(asked.lost.items())]
+            raise WorkersLost(set(asked.lost), where + self._replaced(set(asked.lost)))
         if asked.errors:
             raise next(iter(asked.errors.values()))
         return asked.replies
 
     def _replaced(self, lost: set[int]) -> list[str]:
-        """Where those that are gone were; there are others in their place, if that can be."""
+        """There are others in the place of those that are gone, if that can be; else why not."""
         try:
-            return self._replace(lost)
+            self._replace(lost)
         except Exception as error:  # dask raises this or that
             for k in lost & self._lines.keys():
                 self._lines.pop(k).close()
             return [f"{type(error).__name__}: {error}"]
+        return []
 
-    def _replace(self, lost: set[int]) -> list[str]:
-        """New nodes for those that are gone, where there are workers; where the old ones were."""
+    def _replace(self, lost: set[int]) -> None:
+        """New nodes for those that are gone, where there are workers."""
         before = [self._addresses[k] for k in sorted(lost)]
         self._left.update(before)
         for k in lost & self._lines.keys():
@@ -361,7 +367,6 @@ class Fleet:
         for number, k in enumerate(sorted(lost)):
             self._addresses[k] = free[number % len(free)]
         self._start(sorted(lost))
-        return before
 
     def _free(self, lost: set[int]) -> list[str]:
         """Workers where no node has died, those with the fewest nodes first. One that died may be

@@ -269,13 +269,13 @@ class Directory:
 
     def ask(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
         """What nodes reply; they are told of all that waits for them, too."""
-        told = {}
+        forget, told = tuple(self._forget), {}
+        same = {id(order): order._replace(forget=forget) for order in orders.values()}
         for node, order in orders.items():
-            told[node] = order._replace(
-                forget=tuple(self._forget),
-                drops=tuple(self._drops.pop(node, ())),
-                puts=(*self._pending.pop(node, ()), *order.puts),
-            )
+            drops, puts = self._drops.pop(node, ()), self._pending.pop(node, ())
+            told[node] = same[id(order)]  # one object for all who have nothing of their own
+            if drops or puts:
+                told[node] = told[node]._replace(drops=tuple(drops), puts=(*puts, *order.puts))
         return self.fleet.ask(told)
 
     def lose(self, nodes: set[int]) -> None:

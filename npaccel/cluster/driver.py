@@ -60,8 +60,9 @@ class Driver:
             try:
                 return self._ways[question.what](question)
             except WorkersLost as error:
-                self.directory.lose(error.args[0])
                 why = f"workers are gone: {', '.join(error.args[1])}"
+                self.directory.reasons[why] += 1
+                self.directory.lose(error.args[0])
                 if question.what == RUN and self.directory.checkpoint is None:
                     return self._spoilt(question, why)
             except Exception as error:

@@ -21,13 +21,23 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["TICK_S", "TOKEN_BYTES", "Door", "Gone", "Place", "Wire", "connect", "open_door"]
+__all__ = [
+    "TICK_S",
+    "TOKEN_BYTES",
+    "Door",
+    "Gone",
+    "Place",
+    "Wire",
+    "connect",
+    "open_door",
+    "spoken",
+]
 
 TICK_S = 0.5
 PATIENCE = 10  # ticks in which nothing of a message goes on
 TOKEN_BYTES = 32
 _HELLO: Final = struct.Struct(f"={TOKEN_BYTES}sii")
-_HEAD: Final = struct.Struct("=QQ")
+_HEAD: Final = struct.Struct("=QQ")  # how many parts, and the size of the first
 _MOST_AT_ONCE = 1 << 30
 
 
@@ -65,16 +75,15 @@ class Wire:
         ------
         Gone : nobody takes it.
         """
-        buffers: list[pickle.PickleBuffer] = []
-        body = pickle.dumps(what, 5, buffer_callback=buffers.append)
-        parts = [memoryview(body), *(one.raw() for one in buffers)]
-        sizes = struct.pack(f"={len(parts)}Q", *map(len, parts))
-        head = _HEAD.pack(len(parts), sum(map(len, parts)))
-        small = sum(map(len, parts)) < 1 << 14
-        if small:
-            self._push(b"".join((head, sizes, *parts)))
+        self.say(spoken(what))
+
+    def say(self, parts: Sequence[memoryview]) -> None:
+        """The same of what `spoken` gave, which may be said to several."""
+        sizes = struct.pack(f"={len(parts) + 1}Q", len(parts), *map(len, parts))
+        if sum(map(len, parts)) < 1 << 14:
+            self._push(b"".join((sizes, *parts)))
             return
-        self._push(head + sizes)
+        self._push(sizes)
         for part in parts:
             self._push(part)
 
@@ -98,9 +107,9 @@ class Wire:
         ------
         Gone : it has ended.
         """
-        count, _ = _HEAD.unpack(self._pull(_HEAD.size, for_ever=True))
-        sizes = struct.unpack(f"={count}Q", self._pull(8 * count))
-        body, *buffers = map(self._pull, sizes)
+        count, first = _HEAD.unpack(self._pull(_HEAD.size, for_ever=True))
+        rest = struct.unpack(f"={count - 1}Q", self._pull(8 * (count - 1)))
+        body, *buffers = map(self._pull, (first, *rest))
         return pickle.loads(body, buffers=buffers)
 
     def _pull(self, size: int, *, for_ever: bool = False) -> Any:
@@ -126,6 +135,13 @@ class Wire:
         with suppress(OSError):  # the other side was first
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+
+
+def spoken(what: Any) -> list[memoryview]:
+    """What is sent to say something; arrays in it are not copied."""
+    buffers: list[pickle.PickleBuffer] = []
+    body = pickle.dumps(what, 5, buffer_callback=buffers.append)
+    return [memoryview(body), *(one.raw() for one in buffers)]
 
 
 def connect(place: Place, kind: int, number: int, tls: Any = None) -> Wire:
