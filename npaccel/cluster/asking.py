@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 from collections.abc import Mapping, Sequence
 
 from npaccel.cluster.orders import Reply
@@ -10,6 +10,7 @@ from npaccel.cluster.wires import TICK_S, Gone, Wire
 
 __all__ = ["Asked", "Line", "Silence"]
 
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # has no limit of 1024
 LATE = 8  # ticks after which a node that does not answer its pulse is gone
 NO_PULSE = f"it did not answer for {LATE * TICK_S:g} s"
 
@@ -50,6 +51,7 @@ class Asked:
     def __init__(self, lines: Mapping[int, Line], run: int) -> None:
         self._lines, self._run = lines, run
         self._waiting: set[int] = set()
+        self._selector: selectors.BaseSelector | None = None
         self.replies: dict[int, Reply] = {}
         self.errors: dict[int, Exception] = {}
         self.lost: dict[int, str] = {}
@@ -69,17 +71,37 @@ class Asked:
 
     def wait(self) -> None:
         """Until all have answered but those that are gone."""
-        while self._waiting:
-            lines = [self._lines[k] for k in self._waiting]
-            wires = [one.orders for one in lines] + [one.pulse for one in lines if one.asked]
-            ready, _, _ = select.select(wires, [], [], TICK_S)
-            for k in sorted(self._waiting):
-                if self._lines[k].pulse in ready:
-                    self._beat(k)
-                if self._lines[k].orders in ready and k in self._waiting:
-                    self._hear(k)
-            if not ready:
-                self._look()
+        with _Selector() as selector:
+            self._selector = selector
+            for k in self._waiting:
+                line = self._lines[k]
+                selector.register(line.orders, selectors.EVENT_READ, (self._hear, k))
+                if line.asked:
+                    self._watch_pulse(k)
+            while self._waiting:
+                events = selector.select(TICK_S)
+                for key, _ in events:
+                    hear, k = key.data
+                    if k in self._waiting:
+                        hear(k)
+                if not events:
+                    self._look()
+        self._selector = None
+
+    def _watch_pulse(self, k: int) -> None:
+        selector, pulse = self._selector, self._lines[k].pulse
+        if selector is not None and k in self._waiting and pulse not in selector.get_map():
+            selector.register(pulse, selectors.EVENT_READ, (self._beat, k))
+
+    def _done(self, k: int) -> None:
+        """It is not waited for any more."""
+        if k not in self._waiting:
+            return
+        self._waiting.discard(k)
+        if self._selector is not None:
+            for wire in (self._lines[k].orders, self._lines[k].pulse):
+                if wire in self._selector.get_map():
+                    self._selector.unregister(wire)
 
     def _hear(self, k: int) -> None:
         try:
@@ -87,7 +109,7 @@ class Asked:
         except Gone as error:
             self._lose(k, str(error))
             return
-        self._waiting.discard(k)
+        self._done(k)
         if not isinstance(reply, Exception):
             self.replies[k] = reply
             return
@@ -118,11 +140,12 @@ class Asked:
         try:
             self._lines[k].pulse.send(give_up)
             self._lines[k].asked += 1
+            self._watch_pulse(k)
         except Gone as error:
             self._lose(k, str(error))
 
     def _lose(self, node: int, why: str) -> None:
-        self._waiting.discard(node)
+        self._done(node)
         if node in self.lost:
             return
         self.lost[node] = why
