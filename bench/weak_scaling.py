@@ -105,6 +105,14 @@ def total(shape: tuple[int, int]) -> Program:
     return p
 
 
+def shares(shape: tuple[int, int]) -> Program:
+    """All elements over their sum: it goes to one node, and back to all."""
+    p = total(shape)
+    y = p.array()
+    p.add("divide", p.view(y), p.view(0), View(1, F8, 0, (0, 0)))
+    return p
+
+
 def grid_of(nodes: int) -> tuple[int, int]:
     """The most square grid."""
     rows = next(k for k in range(math.isqrt(nodes), 0, -1) if nodes % k == 0)
@@ -114,7 +122,7 @@ def grid_of(nodes: int) -> tuple[int, int]:
 def main() -> None:
     """Print a row per program, map and number of nodes, and JSON where it is asked for."""
     rows = []
-    for make in (elementwise, stencil, total):
+    for make in (elementwise, stencil, total, shares):
         for kind in ("rows", "grid"):
             alone: dict[float, float] = {}
             for nodes in NODES:
@@ -124,7 +132,7 @@ def main() -> None:
                 layout = Layout(shape, dense_strides(shape, 8), 0, 8)
                 begin = time.process_time()
                 placed = Placed.by(layout, made)
-                given = {0: placed} if make is total else {0: placed, 1: placed}
+                given = {0: placed} if make in (total, shares) else {0: placed, 1: placed}
                 plan = plan_requests(make(shape).trace(), given, nodes)
                 planned = time.process_time() - begin
                 for latency in (80e-6, 800e-6):

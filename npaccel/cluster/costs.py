@@ -1,7 +1,8 @@
 """How long a plan takes on machines that nobody has here: bytes and messages, by their speeds.
 
 A model, not a measurement. What it leaves out: sending beside computing, kernels that are bound by
-arithmetic, nodes that wait for a slow one, and a network that others use, too.
+arithmetic, nodes that wait for a slow one, and a network that others use, too. `scaled` knows how
+long one node took; so the model says only what becomes of that with several.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from npaccel.cluster.placing import touched_by
 from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldJoin, FoldPart, Ramp, Run, Stage, Work
 from npaccel.ir.nodes import Request, View
 
-__all__ = ["Machine", "Model", "Prediction", "predict"]
+__all__ = ["Machine", "Model", "Prediction", "predict", "scaled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +26,22 @@ class Machine:
     """Speeds of nodes and of what connects them.
 
     memory_bytes_s : what a node reads and writes; network_bytes_s : what it sends or receives.
-    latency_s : of a message, whatever is in it; fan_out : nodes that hear of a flush from one
-        other, so that all have in as many rounds as a tree has levels.
+    latency_s : of a message, whatever is in it; fan_out : nodes from which one hears at a time,
+        of parts of a sum. flush_s : of a flush, whatever is in it; order_s : for each node, which
+        the driver tells, and hears, one after another.
     """
 
     memory_bytes_s: float = 25e9
     network_bytes_s: float = 1.25e9
     latency_s: float = 80e-6
     fan_out: int = 16
+    flush_s: float = 0.0
+    order_s: float = 30e-6
 
 
 class Prediction(NamedTuple):
-    """Seconds, for all stages together: until the last node has heard of the flush, in messages,
-    in memory."""
+    """Seconds, for all stages together: for the driver to tell and hear all nodes, in messages, in
+    memory."""
 
     begin_s: float
     messages_s: float
@@ -50,11 +54,23 @@ class Prediction(NamedTuple):
 
 def predict(plan: ClusterPlan, machine: Machine) -> Prediction:
     """What a plan takes."""
-    levels = math.ceil(math.log(max(1, plan.nodes), machine.fan_out)) if plan.nodes > 1 else 0
     model = Model(plan, machine)
     messages = sum(map(model.messages_s, plan.stages))
     compute = sum(map(model.compute_s, plan.stages))
-    return Prediction(levels * machine.latency_s, messages, compute)
+    begin = machine.flush_s + (machine.latency_s if plan.nodes > 1 else 0.0)
+    return Prediction(begin + plan.nodes * machine.order_s, messages, compute)
+
+
+def scaled(
+    plan: ClusterPlan, alone: ClusterPlan, alone_s: float, machine: Machine, at_once: int
+) -> Prediction:
+    """What a plan takes, by what the same requests took one node.
+
+    at_once : how many nodes can compute at a time; others share their cores.
+    """
+    one, found = predict(alone, machine), predict(plan, machine)
+    part = found.compute_s / one.compute_s * max(1.0, plan.nodes / at_once)
+    return found._replace(compute_s=max(0.0, alone_s - one.begin_s) * part)
 
 
 class Model:

@@ -59,6 +59,7 @@ ANSWER_S = 5.0  # how long somebody at an address may take to answer
 AGAIN_S = 3.0  # how long it is waited for a worker that is started again, where there are others
 START_S = 10.0  # the same where there is none
 SILENCE_S = 60.0  # how long a node waits for another's message
+MEASURE_S = 0.5  # how long a node's speed is measured
 HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long gets no node
 
 
@@ -155,6 +156,14 @@ class NodeActor:
     def place(self) -> Place:
         """Where it listens."""
         return self._door.place
+
+    def speed(self) -> float:
+        """Elements that it multiplies in a second, past its cache, while others do, too."""
+        x, begin, rounds = np.ones(1 << 20), time.perf_counter(), 0
+        while (late := time.perf_counter() - begin) < MEASURE_S:
+            np.multiply(x, 1.0, out=x)
+            rounds += 1
+        return rounds * x.size / late
 
     def introduce(self, peers: Mapping[int, Place]) -> None:
         """Where the nodes are; it connects to the others."""
@@ -381,6 +390,10 @@ class Fleet:
             if enough or late > START_S or (alive and late > AGAIN_S):
                 return alive
             time.sleep(TICK_S / 2)
+
+    def speeds(self) -> list[float]:
+        """Of the nodes, measured all at once."""
+        return self._all("speed")
 
     def scheduler(self) -> tuple[int, str]:
         """The process that the scheduler is, and its machine."""

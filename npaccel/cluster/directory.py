@@ -54,6 +54,7 @@ class Nodes(Protocol):
     nodes: int
 
     def ask(self, orders: Mapping[int, Order]) -> dict[int, Reply]: ...
+    def speeds(self) -> list[float]: ...
 
 
 class Lost(Exception):

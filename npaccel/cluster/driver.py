@@ -101,6 +101,10 @@ class Driver:
         """How many there are."""
         return self.directory.fleet.nodes
 
+    def call_speeds(self) -> list[float]:
+        """What nodes do in a second."""
+        return self.directory.fleet.speeds()
+
     def call_told(self, run: int) -> str:
         """The plan of a run."""
         return str(self.directory.told.get(run, "nothing is known of it any more"))

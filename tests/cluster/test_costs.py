@@ -9,7 +9,7 @@ import pytest
 
 from npaccel import Map
 from npaccel.cluster import planner
-from npaccel.cluster.costs import Machine, predict
+from npaccel.cluster.costs import Machine, predict, scaled
 from npaccel.cluster.placing import Layout, Placed, dense_strides
 from npaccel.cluster.planner import plan_requests
 
@@ -19,7 +19,7 @@ import weak_scaling as scaling  # noqa: E402
 
 SIDE = scaling.SIDE
 MIB_512 = 8 * SIDE * SIDE
-MACHINE = Machine(memory_bytes_s=25e9, network_bytes_s=1.25e9, latency_s=1e-3, fan_out=16)
+MACHINE = Machine(memory_bytes_s=25e9, network_bytes_s=1.25e9, latency_s=1e-3, order_s=1e-5)
 
 
 def planned(make, counts: tuple[int, int]):
@@ -38,7 +38,7 @@ def flat(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_temporaries_cost_nothing() -> None:
     found = predict(planned(scaling.elementwise, (1, 1)), MACHINE)
     assert found.compute_s == pytest.approx(2 * MIB_512 / 25e9)
-    assert (found.messages_s, found.begin_s) == (0, 0)
+    assert (found.messages_s, found.begin_s) == (0, 1e-5)
 
 
 @pytest.mark.usefixtures("flat")
@@ -49,8 +49,18 @@ def test_a_sweep_is_a_pass_and_two_halos() -> None:
     assert found.compute_s == pytest.approx(10 * sweep, rel=0.01)
     halo = 2 * (1e-3 + 8 * (SIDE - 2) / 1.25e9)
     assert found.messages_s == pytest.approx(10 * halo, rel=1e-6)
-    assert found.begin_s == pytest.approx(1e-3)
+    assert found.begin_s == pytest.approx(1e-3 + 4e-5)
     assert found.total_s == pytest.approx(sum(found))
+
+
+def test_what_one_node_took_is_shared() -> None:
+    """Four nodes on two cores take half of it, and their messages."""
+    one, four = (planned(scaling.elementwise, (n, 1)) for n in (1, 4))
+    machine = Machine(flush_s=1e-3, order_s=1e-4)
+    found = scaled(four, one, 0.4 + 1e-3 + 1e-4, machine, 2)
+    assert found.compute_s == pytest.approx(2 * 0.4)  # each has as much to do as one had
+    assert found.begin_s == pytest.approx(1e-3 + 4e-4 + machine.latency_s)
+    assert scaled(four, one, 0.0, machine, 2).compute_s == 0
 
 
 @pytest.mark.usefixtures("flat")

@@ -137,6 +137,19 @@ def test_partial_results_along_a_tree(workers: Workers, monkeypatch: pytest.Monk
     assert len(plan.stages) == (2 if workers.nodes == 2 else 3) and not plan.alone
 
 
+def test_what_all_need_goes_along_a_tree(client: Any) -> None:
+    """From a node to seven others: who has got it sends it on."""
+    shape = (64, 300)
+    x = place(numbers(1, shape), Map.block(shape, 8))
+    npaccel.evaluate()
+    with Workers(client, 8) as workers:
+        plan = both(workers, lambda: x * x[11])
+        npaccel.evaluate()
+        total = both(workers, lambda: x / np.add.reduce(x, axis=None, keepdims=True))
+    assert plan.messages == 7 and len(plan.stages) == 2
+    assert total.messages == 14 and len(total.stages) == 3
+
+
 def test_messages_per_worker_do_not_grow_with_operations(workers: Workers) -> None:
     """30 operations and 120 on 256 segments: the same. (Of longer loops the core runs rounds.)"""
     shape = (256, 64)

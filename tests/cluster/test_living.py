@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -191,6 +193,42 @@ def test_arrays_are_where_their_map_says(cluster: Cluster, made: Any) -> None:
     both(cluster, program)
     x = npaccel.asarray(numbers(1), device=cluster, map=mine)
     assert list(x.segments) == list(mine.segments)
+
+
+def test_speeds_are_weights_of_a_map(two: Cluster) -> None:
+    found = two.speeds()
+    assert len(found) == 2 and max(found) == 1.0 and all(8 * one % 1 == 0 < one for one in found)
+    made = Map.block(SHAPE, 2, weights=(1.0, 0.25))
+
+    def program(make: Make) -> Any:
+        x, y = make(numbers(1), made), make(numbers(2), made)
+        heat(x, y)
+        return y, x.sum(axis=0)
+
+    both(two, program)
+    assert made.loads()[0] > 3 * made.loads()[1]
+
+
+@pytest.mark.slow
+def test_who_is_stopped_half_of_the_time_is_slow(two: Cluster) -> None:
+    made = Map.block((2,), 2)
+    pids = npaccel.from_blocks(lambda block: np.array([os.getpid()]), (2,), device=two, map=made)
+    ended = threading.Event()
+
+    def hinder(pid: int) -> None:
+        while not ended.wait(0.02):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.04)
+            os.kill(pid, signal.SIGCONT)
+
+    hinders = threading.Thread(target=hinder, args=(int(pids[1]),))
+    hinders.start()
+    try:
+        found = two.speeds()
+    finally:
+        ended.set()
+        hinders.join()
+    assert found[0] == 1.0 and found[1] < 0.8
 
 
 def test_columns_lie_as_they_do_in_fortran(two: Cluster) -> None:
