@@ -11,7 +11,6 @@ from npaccel import _native, api
 from npaccel.cluster.carrying import agile, carried, map_of, placed_view
 from npaccel.cluster.client import OPEN
 from npaccel.cluster.maps import Map
-from npaccel.cluster.parts import Block
 from npaccel.errors import MapError
 
 __all__ = ["arange", "empty", "from_blocks", "full", "move", "ones", "zeros"]
@@ -72,10 +71,11 @@ def arange(*limits: Any, dtype: Any = None, device: Any = None, map: Any = None)
 
 
 def from_blocks(
-    function: Callable[[Block], Any],
+    function: Callable[..., Any],
     shape: Any,
     dtype: Any = float,
     *,
+    of: Any = (),
     device: Any = None,
     map: Any = None,
 ) -> Any:
@@ -86,23 +86,28 @@ def from_blocks(
     function : given a block, whose `offset` and `extent` say which part of the array it is, it
         returns an array of that extent. On a cluster it runs on the workers, where it is sent as
         cloudpickle has it: what it imports has to be there.
+    of : arrays of that shape. The function is given the block's part of each, too, to be read, as
+        plain arrays; what of them lies with others is moved to the owner first.
     map : an `npaccel.Map`; its memory blocks are what the function is called with, and segments
         where it has none. None: equal parts along the first axis.
     device : as in `npaccel.asarray`; None: the function is called here.
 
     Raises
     ------
-    MapError : the function gives another shape. What it raises, is raised.
+    MapError : the function gives another shape, or an array of `of` has one. What the function
+        raises, is raised.
     """
     there = api.is_cluster(device)
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     made = map if map is not None else Map.block(shape, device.nodes if there else 1)
     result = empty(shape, dtype, device=device, map=made if there else None)
-    if there and device.fill(result, function, made):
+    beside = [_beside(one, made, device) for one in of]
+    if there and device.fill(result, function, made, beside):
         return result
     line = placed_view(result, made)
+    parts = [placed_view(np.asarray(one), made) for one in beside]
     for block in made.blocks("memory"):
-        part = np.asarray(function(block))
+        part = np.asarray(function(block, *(_read_only(one[block.slices]) for one in parts)))
         if part.shape != block.extent:
             raise MapError(
                 f"npaccel.from_blocks: the function gave shape {part.shape} for block {block.id} "
@@ -110,6 +115,27 @@ def from_blocks(
             )
         line[block.slices] = part
     return agile(result, made)
+
+
+def _beside(one: Any, made: Map, device: Any) -> Any:
+    """A copy of an array that is where a map says; without a device, the array."""
+    if np.shape(one) != made.shape:
+        raise MapError(
+            f"npaccel.from_blocks: `of` has an array of shape {np.shape(one)} for one of shape "
+            f"{made.shape}; give arrays of that shape"
+        )
+    if not api.is_cluster(device):
+        return one
+    one = one if isinstance(one, np.ndarray) else np.asarray(one)
+    copy = empty(one.shape, one.dtype, device=device, map=made)
+    copy[...] = one
+    return copy
+
+
+def _read_only(part: Any) -> Any:
+    part = part.view()
+    part.flags.writeable = False
+    return part
 
 
 def move(c: Any, b: Any) -> Any:

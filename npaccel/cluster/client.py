@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from npaccel import _native
 from npaccel.cluster.carrying import agile
 from npaccel.cluster.maps import Map
 from npaccel.cluster.messages import tell
-from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout, Placed, dense_strides, layout_of
 from npaccel.cluster.shipping import packed
 from npaccel.errors import BackendUnavailable, ConfigError, MapError
@@ -166,22 +165,27 @@ class Cluster:
         counts, reasons = self.ask("stats")
         return {**counts, "moves": self.moves, "reasons": reasons}
 
-    def fill(self, array: Array, function: Callable[[Block], Any], made: Map) -> bool:
-        """Have an array that lives here made by the owners of its blocks; False: it is not here.
+    def fill(
+        self, array: Array, function: Callable[..., Any], made: Map, of: Sequence[Array] = ()
+    ) -> bool:
+        """Have an array that lives here made by the owners of its blocks, of those of others that
+        are placed alike; False: they are not here.
 
         Raises
         ------
         Exception : what the function raises.
         """
         _native.evaluate()
-        number = self.memory.number(array)
-        if not number:
+        number, *others = (self.memory.number(one) for one in (array, *of))
+        if not number or not all(others):
             return False
         layout = Layout(array.shape, dense_strides(array.shape, array.itemsize), 0, array.itemsize)
         if made.flat:
             layout = Layout((array.size,), (array.itemsize,), 0, array.itemsize)
         blocks = list(made.blocks("memory"))
-        error = self.ask("fill", number, layout, packed(function), array.dtype.str, blocks)
+        sources = [(other, one.dtype) for other, one in zip(others, of, strict=True)]
+        code = packed(function)
+        error = self.ask("fill", number, layout, code, array.dtype.str, blocks, sources)
         if error is not None:
             raise error
         return True

@@ -30,7 +30,7 @@ from npaccel.cluster.checkpoints import (
 from npaccel.cluster.compiling import Library, compile_shared
 from npaccel.cluster.dask_workers import WorkersLost
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
-from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, part_of
+from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, Source, part_of
 from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout, Placed, Share
 from npaccel.cluster.planner import plan_requests
@@ -238,25 +238,42 @@ class Directory:
         return content
 
     def fill(
-        self, number: int, layout: Layout, code: bytes, dtype: str, blocks: Sequence[Block]
+        self,
+        number: int,
+        layout: Layout,
+        code: bytes,
+        dtype: str,
+        blocks: Sequence[Block],
+        of: Sequence[tuple[int, np.dtype[Any]]],
     ) -> None:
         """Have each block of a piece, all of it, made by its owner.
 
         layout : in which blocks are boxes, each with the owner that the piece is placed by.
+        of : pieces that are placed alike, of whose blocks it is made.
         """
         piece = self.pieces[number]
+        sources = tuple(self._source(n, one, layout) for n, one in of)
         by_node: dict[int, list[Block]] = {}
         for block in blocks:
             by_node.setdefault(block.owner, []).append(block)
         self.ask(
             {
-                node: Order(fills=(Fill(number, piece.size, layout, code, dtype, mine),))
+                node: Order(fills=(Fill(number, piece.size, layout, code, dtype, mine, sources),))
                 for node, mine in by_node.items()
             }
         )
         piece.lost = False
-        again = functools.partial(self._fill_again, number, layout, code, dtype, blocks)
-        self._note(again, frozenset(), {number: piece.size}, len(code))
+        again = functools.partial(self._fill_again, number, layout, code, dtype, blocks, of)
+        self._note(again, frozenset(n for n, _ in of), {number: piece.size}, len(code))
+
+    def _source(self, number: int, dtype: np.dtype[Any], layout: Layout) -> Source:
+        piece = self.pieces[number]
+        if piece.lost:
+            raise RuntimeError(
+                "npaccel.from_blocks: an array of `of` is gone with the worker that had it"
+            )
+        strides = tuple(n // layout.item * dtype.itemsize for n in layout.strides)
+        return Source(number, piece.size, Layout(layout.shape, strides, 0, dtype.itemsize), dtype)
 
     def _fill_again(self, number: int, *args: Any) -> int:
         kept, self.checkpoint = self.checkpoint, None  # it is noted

@@ -31,6 +31,7 @@ __all__ = [
     "Recipe",
     "Reply",
     "RunOrder",
+    "Source",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -101,8 +102,18 @@ class Put(NamedTuple):
     boxes: Sequence[tuple[Box, Array]]
 
 
+class Source(NamedTuple):
+    """A piece whose blocks a function is given, too; it lies as what the function makes."""
+
+    piece: int
+    size: int
+    layout: Layout
+    dtype: np.dtype[Any]
+
+
 class Fill(NamedTuple):
-    """Boxes of a piece that a function of the user's makes; it gets a `Block` each.
+    """Boxes of a piece that a function of the user's makes; it gets a `Block` each, and the same
+    box of each source.
 
     layout : in which blocks are boxes. code : see shipping.py.
     """
@@ -113,6 +124,7 @@ class Fill(NamedTuple):
     code: bytes
     dtype: str
     blocks: Sequence[Block]
+    sources: tuple[Source, ...] = ()
 
 
 class Get(NamedTuple):
@@ -238,14 +250,21 @@ class Hall:
         function = unpacked(fill.code)
         memory = self._piece(fill.piece, fill.size)
         for block in fill.blocks:
-            made = np.asarray(function(block))
+            box = box_at(block.offset, block.extent)
+            made = np.asarray(function(block, *(self._part(one, box) for one in fill.sources)))
             if made.shape != block.extent:
                 raise MapError(
                     f"npaccel.from_blocks: the function gave shape {made.shape} for block "
                     f"{block.id} of shape {block.extent}; it gives an array of the block's shape"
                 )
-            there = shown(memory, fill.layout, box_at(block.offset, block.extent))
-            there.view(fill.dtype)[...] = made
+            shown(memory, fill.layout, box).view(fill.dtype)[...] = made
+
+    def _part(self, source: Source, box: Box) -> Array:
+        """A box of it, to be read."""
+        memory = self._piece(source.piece, source.size)
+        found = shown(memory, source.layout, box).view(source.dtype)
+        found.flags.writeable = False
+        return found
 
     def _learn(self, recipe: Recipe) -> Lacks | None:
         node = Node(self._number, recipe.buffers, recipe.layouts, self._launch, recipe.uses)

@@ -450,6 +450,37 @@ def test_owners_make_their_blocks(cluster: Cluster, made: Any) -> None:
     assert raw(there) == raw(here)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: Map.block(SHAPE, n, axis=1),
+        lambda n: Map.row_block(SHAPE, n),
+        lambda n: Map.block_cyclic(SHAPE, n, (16, 20)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f8", "i4"])
+def test_owners_are_given_their_parts(cluster: Cluster, made: Any, dtype: str) -> None:
+    """Of arrays wherever they are, one of them computed there; they are not to be written."""
+
+    def combined(block: Any, x: Any, y: Any) -> Any:
+        assert x.shape == y.shape == block.extent and type(x) is np.ndarray
+        assert not x.flags.writeable
+        return np.cumsum(x, axis=-1) * 2 + y
+
+    values, mine = numbers(3, SHAPE, dtype), made(cluster.nodes)
+    x = npaccel.asarray(values.copy(), device=cluster)
+    y = x.T.copy().T * x.dtype.type(3)
+    npaccel.evaluate(y)
+    before = cluster.stats().get("read_bytes", 0)
+    found = npaccel.from_blocks(combined, SHAPE, dtype, of=(x, y), device=cluster, map=mine)
+    assert cluster.stats().get("read_bytes", 0) == before
+    alone = npaccel.from_blocks(combined, SHAPE, dtype, of=(values, values * 3), map=mine)
+    assert np.asarray(found).tobytes() == np.asarray(alone).tobytes()
+    assert np.asarray(x).tobytes() == values.tobytes()
+    with pytest.raises(MapError, match=r"shape \(3,\)"):
+        npaccel.from_blocks(combined, SHAPE, of=(values, values[0, :3]), device=cluster)
+
+
 def test_what_goes_wrong_in_a_function_is_raised(two: Cluster) -> None:
     def fails(block: Any) -> Any:
         raise KeyError(f"no file for {block.offset}")
