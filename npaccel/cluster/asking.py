@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import selectors
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from npaccel.cluster.orders import Reply
 from npaccel.cluster.wires import TICK_S, Gone, Wire
 
-__all__ = ["Asked", "Line", "Silence"]
+__all__ = ["Asked", "Group", "Line", "Silence"]
 
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # has no limit of 1024
 LATE = 8  # ticks after which a node that does not answer its pulse is gone
@@ -24,6 +25,19 @@ class Silence(Exception):
             f"node {waiting} waited {seconds:g} s in stage {stage} for a message of node {node}, "
             "which did not come; its worker may be gone"
         )
+
+
+class Group(NamedTuple):
+    """What came of an order for several nodes, as `Asked` has it."""
+
+    replies: dict[int, Reply]
+    errors: dict[int, Exception]
+    lost: dict[int, str]
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is not done."""
+        return bool(self.errors or self.lost)
 
 
 class Line:
@@ -52,7 +66,8 @@ class Asked:
         self._lines, self._run = lines, run
         self._waiting: set[int] = set()
         self._selector: selectors.BaseSelector | None = None
-        self.replies: dict[int, Reply] = {}
+        self._hurried = False
+        self.replies: dict[int, Any] = {}  # a Reply, or of who tells others a Group
         self.errors: dict[int, Exception] = {}
         self.lost: dict[int, str] = {}
 
@@ -80,6 +95,9 @@ class Asked:
                     self._watch_pulse(k)
             while self._waiting:
                 events = selector.select(TICK_S)
+                if self._hurried:
+                    self._hurried = False
+                    self._have_given_up()
                 for key, _ in events:
                     hear, k = key.data
                     if k in self._waiting:
@@ -112,6 +130,8 @@ class Asked:
         self._done(k)
         if not isinstance(reply, Exception):
             self.replies[k] = reply
+            if isinstance(reply, Group) and reply.failed:
+                self._have_given_up()
             return
         self.errors[k] = reply
         if isinstance(reply, Silence) and reply.args[3]:
@@ -149,6 +169,12 @@ class Asked:
         if node in self.lost:
             return
         self.lost[node] = why
-        if self._run >= 0:
-            for k in sorted(self._waiting):
-                self._ask_pulse(k, self._run)
+        self._have_given_up()
+
+    def hurry(self) -> None:
+        """Those that are waited for give up the run, within a tick; from any thread."""
+        self._hurried = True
+
+    def _have_given_up(self) -> None:
+        for k in sorted(self._waiting) if self._run >= 0 else ():
+            self._ask_pulse(k, self._run)

@@ -14,17 +14,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from npaccel import _native
+from npaccel.cluster import relays
 from npaccel.cluster.asking import Asked, Line, Silence
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.compiling import Library, compile_shared, compiled_here
-from npaccel.cluster.nodes import Message, Node, interpret
+from npaccel.cluster.mail import Mail
+from npaccel.cluster.nodes import Node, interpret
 from npaccel.cluster.orders import (
     Counted,
     Get,
@@ -38,6 +40,7 @@ from npaccel.cluster.orders import (
 )
 from npaccel.cluster.placing import Placed
 from npaccel.cluster.plans import ClusterPlan
+from npaccel.cluster.relays import Group, Relay
 from npaccel.cluster.shipping import portable
 from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connect, open_door, spoken
 from npaccel.errors import BackendUnavailable
@@ -72,66 +75,7 @@ class WorkersLost(Exception):
 
 
 # What a connection to a node is for.
-ORDERS, MESSAGES, PULSE = range(3)
-
-
-class Mail:
-    """Messages of other nodes, which may come before this one is there; who is gone."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self._news = threading.Condition()
-        self._messages: dict[tuple[int, int, int], Message] = {}
-        self._readers: dict[int, Wire] = {}  # per node whom it last connected by
-        self._given_up = -1  # the last run that is to end
-
-    def listen(self, wire: Wire, source: int) -> None:
-        """Take in all that a node sends."""
-        with self._news:
-            self._readers[source] = wire
-        wire.send(None)  # from now on it is known who is gone
-        try:
-            while True:
-                run, stage, message = wire.receive()
-                with self._news:
-                    self._messages[run, stage, source] = message
-                    self._news.notify_all()
-        finally:
-            with self._news:
-                if self._readers.get(source) is wire:
-                    del self._readers[source]
-                self._news.notify_all()
-
-    def give_up(self, run: int) -> None:
-        """A node that this one may wait for is gone."""
-        with self._news:
-            self._given_up = run
-            self._news.notify_all()
-
-    def begin(self, run: int) -> None:
-        """What came of runs that were given up is forgotten."""
-        with self._news:
-            for old in [key for key in self._messages if key[0] < run]:
-                del self._messages[old]
-
-    def take(self, run: int, stage: int, source: int, silence_s: float) -> Message:
-        """A node's message.
-
-        Raises
-        ------
-        Silence : it does not come.
-        """
-        key = run, stage, source
-
-        def is_over() -> bool:
-            ended = self._given_up == run or source not in self._readers
-            return key in self._messages or ended
-
-        with self._news:
-            came = self._news.wait_for(is_over, silence_s)
-            if key not in self._messages:
-                raise Silence(source, stage, self.number, 0 if came else silence_s)
-            return self._messages.pop(key)
+ORDERS, MESSAGES, PULSE, RELAY = range(4)
 
 
 class NodeActor:
@@ -143,7 +87,9 @@ class NodeActor:
         self._mail = Mail(number)
         self._peers: dict[int, tuple[Place, Wire]] = {}
         host, self._tls, inwards = _here()
-        ways = (self._obey, self._mail.listen, self._beat)
+        self._relay = Relay(lambda place: _line(place, ORDERS, self._tls))
+        self._doing = threading.Lock()  # an order that came by another way ends first
+        ways = (self._obey, self._mail.listen, self._beat, self._relay.serve)
         self._door = open_door(host, token, ways, inwards)
 
     def __del__(self) -> None:
@@ -179,13 +125,17 @@ class NodeActor:
             run = wire.receive()
             if run >= 0:
                 self._mail.give_up(run)
+                self._relay.give_up()
             wire.send(run)
 
     def _obey(self, wire: Wire, _: int) -> None:
         while True:
             order, silence_s = wire.receive()
+            if order.given_up >= 0:
+                self._mail.give_up(order.given_up)
             try:
-                reply = self._do(order, silence_s)
+                with self._doing:
+                    reply = self._do(order, silence_s)
             except Exception as error:
                 wire.send(portable(error))
             else:
@@ -200,9 +150,9 @@ class NodeActor:
         return Reply(self._hall.give(order.gets), counted, raised, lacks, code)
 
     def _run(self, order: RunOrder, silence_s: float) -> tuple[Counted, dict[int, int]]:
-        parts, mine = self._hall.begin(order)
         run = order.run
         self._mail.begin(run)
+        parts, mine = self._hall.begin(order)
         messages = received = 0
         for number, part in enumerate(parts):
             # All is packed before anything is written: neither below, nor by what arrives.
@@ -239,6 +189,11 @@ def _here() -> tuple[str, Any, Any]:
     inwards = worker.security.get_listen_args("worker")["ssl_context"]
     inwards.num_tickets = 0  # else there is something to read before anything is said
     return host, outwards, inwards
+
+
+def _line(place: Place, kind: int, tls: Any) -> Line:
+    """Connections to a node, by which it is told something, and asked whether it lives."""
+    return Line(*(connect(place, one, -1, tls) for one in (kind, PULSE)))
 
 
 def _process() -> tuple[int, str]:
@@ -286,6 +241,7 @@ class Fleet:
         self._futures: dict[int, Any] = {}  # who lets go of them lets go of the actors
         self._actors: dict[int, Any] = {}
         self._lines: dict[int, Line] = {}
+        self._relays: relays.Relays | None = None
         self._left: set[str] = set()  # where nodes were that are gone
         self._start(range(self.nodes))
 
@@ -316,8 +272,10 @@ class Fleet:
         if any(address.startswith("tls:") for address in self._addresses):
             tls = self._client.security.get_connection_args("client")["ssl_context"]
         for k in numbers:
-            orders, pulse = (connect(places[k], kind, -1, tls) for kind in (ORDERS, PULSE))
-            self._lines[k] = Line(orders, pulse)
+            self._lines[k] = _line(places[k], ORDERS, tls)
+        if self.nodes >= relays.FEWEST:
+            with suppress(Gone):  # then each is told directly, and it is seen who is gone
+                self._relays = relays.Relays(places, lambda place: _line(place, RELAY, tls))
 
     def _all(self, method: str, *args: Any) -> list[Any]:
         calls = [getattr(self._actors[k], method)(*args) for k in range(self.nodes)]
@@ -338,6 +296,24 @@ class Fleet:
         WorkersLost : some are gone; all others have ended what they did.
         """
         run = next((one.run.run for one in orders.values() if one.run is not None), -1)
+        alike = len(orders) == self.nodes and len(set(map(id, orders.values()))) == 1
+        if self._relays is not None and alike and run >= 0:
+            group = self._relays.ask(next(iter(orders.values())), self._silence_s, run)
+        else:
+            group = self._ask_each(orders, run)
+        if group.lost and self._relays is not None:
+            self._relays.close()
+            self._relays = None  # until there are new nodes
+            rest = self._ask_each(dict.fromkeys(orders, Order(given_up=run)), run)
+            group = Group({}, group.errors, {**group.lost, **rest.lost})
+        if group.lost:
+            where = [f"{self._addresses[k]} ({why})" for k, why in sorted(group.lost.items())]
+            raise WorkersLost(set(group.lost), where + self._replaced(set(group.lost)))
+        if group.errors:
+            raise next(iter(group.errors.values()))
+        return group.replies
+
+    def _ask_each(self, orders: Mapping[int, Order], run: int) -> Group:
         asked = Asked(self._lines, run)
         told: dict[int, list[memoryview]] = {}  # many are told the same
         for k, order in orders.items():
@@ -345,12 +321,7 @@ class Fleet:
                 told[id(order)] = spoken((order, self._silence_s))
             asked.send(k, told[id(order)])
         asked.wait()
-        if asked.lost:
-            where = [f"{self._addresses[k]} ({why})" for k, why in sorted(asked.lost.items())]
-            raise WorkersLost(set(asked.lost), where + self._replaced(set(asked.lost)))
-        if asked.errors:
-            raise next(iter(asked.errors.values()))
-        return asked.replies
+        return Group(asked.replies, asked.errors, asked.lost)
 
     def _replaced(self, lost: set[int]) -> list[str]:
         """There are others in the place of those that are gone, if that can be; else why not."""
@@ -402,6 +373,8 @@ class Fleet:
 
     def close(self) -> None:
         """Let go of the nodes, and of what they hold."""
+        if self._relays is not None:
+            self._relays.close()
         for line in self._lines.values():
             line.close()
         self._lines.clear()

@@ -160,7 +160,8 @@ class Compiler(Protocol):
 
 
 class Order(NamedTuple):
-    """All that a node is told at a time, in this order."""
+    """All that a node is told at a time, in this order. given_up : the last run that is to end, if
+    it has begun; then nothing else is said."""
 
     forget: tuple[int, ...] = ()
     drops: tuple[int, ...] = ()
@@ -171,6 +172,7 @@ class Order(NamedTuple):
     fills: tuple[Fill, ...] = ()
     code: Code | None = None
     compile: tuple[str, ...] = ()
+    given_up: int = -1
 
 
 class Counted(NamedTuple):

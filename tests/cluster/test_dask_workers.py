@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,8 +19,9 @@ from test_planner import _step, heat, numbers
 
 import npaccel
 from npaccel import BackendUnavailable, Map, _native
-from npaccel.cluster import dask_workers, folding, trees, wires
+from npaccel.cluster import asking, dask_workers, folding, relays, trees, wires
 from npaccel.cluster.dask_workers import Workers, connected
+from npaccel.cluster.mail import Mail
 from npaccel.cluster.recorded import plan_pending
 
 distributed = pytest.importorskip("distributed")
@@ -227,6 +229,41 @@ def test_what_is_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         connected("tcp://127.0.0.1:9")
 
 
+@pytest.fixture
+def told_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few nodes, too, some tell the others what to do."""
+    monkeypatch.setattr(relays, "FEWEST", 2)
+
+
+@pytest.mark.usefixtures("told_by_others")
+def test_nodes_tell_others(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven nodes in three groups; the driver tells three of them of a run."""
+    shape = (70, 300)
+    told: list[int] = []
+    say = asking.Asked.send
+
+    def noted(self: asking.Asked, k: int, what: Any) -> None:
+        told.append(k)
+        say(self, k, what)
+
+    x = place(numbers(1, shape), Map.block(shape, 7))
+    npaccel.evaluate()
+    with Workers(client, 7) as workers:
+        y = (x[2:] - x[:-2]) * 0.5
+        plan, contents = plan_pending(7)
+        workers.begin(plan, {index: bytes(read()) for index, read in contents.items()})
+        monkeypatch.setattr(asking.Asked, "send", noted)
+        for _ in range(3):
+            counted = workers.run()
+            assert counted.messages == plan.messages and counted.received_bytes == plan.moved_bytes
+        assert told == [0, 3, 6] * 3
+        kept = _native.place(y)
+        assert kept is not None
+        made = workers.contents(kept[0])
+        there = np.ndarray(y.shape, y.dtype, made, kept[1], y.strides)
+        assert there.tobytes() == np.asarray(y).tobytes()
+
+
 def test_the_death_of_a_worker_is_an_error() -> None:
     """Neither a wrong result nor a wait for ever."""
     for client in client_of(2):
@@ -245,9 +282,58 @@ def test_the_death_of_a_worker_is_an_error() -> None:
                     workers.run()
 
 
+@pytest.mark.usefixtures("told_by_others")
+@pytest.mark.parametrize(
+    ("who", "how"),
+    [
+        (0, signal.SIGKILL),
+        (1, signal.SIGKILL),
+        *(pytest.param(k, signal.SIGSTOP, marks=pytest.mark.slow) for k in (0, 1)),
+    ],
+)
+def test_the_death_of_those_who_tell_others(who: int, how: signal.Signals) -> None:
+    """Six nodes on three workers: the first has both that tell others, the second none."""
+    shape = (60, 300)
+    for client in client_of(3):
+        pids = client.run(os.getpid)
+        x, y = (place(numbers(k, shape), Map.block(shape, 6)) for k in (1, 2))
+        heat(x, y)
+        plan, contents = plan_pending()
+        held = {index: bytes(read()) for index, read in contents.items()}
+        with Workers(client, 6, silence_s=30) as workers:
+            workers.begin(plan, held)
+            counted = workers.run()
+            killer = threading.Timer(0.3, os.kill, (pids[sorted(pids)[who]], how))
+            killer.start()
+            begin = time.monotonic()
+            with pytest.raises(BackendUnavailable, match="is gone"):
+                while time.monotonic() - begin < 60:
+                    workers.run()
+            assert time.monotonic() - begin < 60
+            workers.begin(plan, held)
+            assert workers.run() == counted  # by new nodes, and others that tell of it
+            kept = _native.place(y)
+            assert kept is not None
+            made = workers.contents(kept[0])
+            there = np.ndarray(shape, y.dtype, made, kept[1], y.strides)
+            assert there.tobytes() == np.asarray(y).tobytes()
+        if how == signal.SIGSTOP:
+            os.kill(pids[sorted(pids)[who]], signal.SIGKILL)
+
+
+def test_a_run_that_was_given_up_does_not_begin() -> None:
+    """Who was to tell of it was late."""
+    mail = Mail(0)
+    mail.begin(3)
+    mail.give_up(4)
+    with pytest.raises(dask_workers.Silence):
+        mail.begin(4)
+    mail.begin(5)
+
+
 def test_a_node_does_not_wait_for_the_dead() -> None:
     """Its connection ends, or it is told to give the run up."""
-    mail = dask_workers.Mail(0)
+    mail = Mail(0)
     door = wires.open_door("127.0.0.1", TOKEN, [mail.listen])
     one = wires.connect(door.place, 0, 1)
     one.receive()
