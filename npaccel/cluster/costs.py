@@ -18,7 +18,10 @@ from npaccel.cluster.placing import touched_by
 from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldJoin, FoldPart, Ramp, Run, Stage, Work
 from npaccel.ir.nodes import Request, View
 
-__all__ = ["Machine", "Model", "Prediction", "predict", "scaled"]
+__all__ = ["MANY", "Machine", "Model", "Prediction", "group_size", "predict", "scaled"]
+
+
+MANY = 17  # nodes of which some tell the others what to run (relays.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Machine:
     memory_bytes_s : what a node reads and writes; network_bytes_s : what it sends or receives.
     latency_s : of a message, whatever is in it; fan_out : nodes from which one hears at a time,
         of parts of a sum. flush_s : of a flush, whatever is in it; order_s : for each node, which
-        the driver tells, and hears, one after another.
+        are told, and heard, one after another.
     """
 
     memory_bytes_s: float = 25e9
@@ -40,7 +43,7 @@ class Machine:
 
 
 class Prediction(NamedTuple):
-    """Seconds, for all stages together: for the driver to tell and hear all nodes, in messages, in
+    """Seconds, for all stages together: until all nodes are told and heard, in messages, in
     memory."""
 
     begin_s: float
@@ -57,8 +60,20 @@ def predict(plan: ClusterPlan, machine: Machine) -> Prediction:
     model = Model(plan, machine)
     messages = sum(map(model.messages_s, plan.stages))
     compute = sum(map(model.compute_s, plan.stages))
-    begin = machine.flush_s + (machine.latency_s if plan.nodes > 1 else 0.0)
-    return Prediction(begin + plan.nodes * machine.order_s, messages, compute)
+    return Prediction(machine.flush_s + _begin_s(plan.nodes, machine), messages, compute)
+
+
+def group_size(nodes: int) -> int:
+    """How many nodes one of them tells what to run."""
+    return math.isqrt(max(0, nodes - 1)) + 1
+
+
+def _begin_s(nodes: int, machine: Machine) -> float:
+    """To tell all nodes, and to hear them."""
+    if nodes < MANY:
+        return (nodes > 1) * machine.latency_s + nodes * machine.order_s
+    size = group_size(nodes)
+    return 2 * machine.latency_s + (-(-nodes // size) + size) * machine.order_s
 
 
 def scaled(

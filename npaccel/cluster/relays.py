@@ -10,17 +10,17 @@ wrong all are asked directly: then those that are left have ended what they did.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from npaccel.cluster.asking import Asked, Group, Line
+from npaccel.cluster.costs import MANY, group_size
 from npaccel.cluster.orders import Order
 from npaccel.cluster.wires import Place, Wire, spoken
 
 __all__ = ["FEWEST", "Group", "Relay", "Relays"]
 
-FEWEST = 17  # nodes that are told so
+FEWEST = MANY  # nodes that are told so
 Open: TypeAlias = Callable[[Place], Line]
 
 
@@ -66,7 +66,7 @@ class Relays:
 
     def __init__(self, places: Sequence[Place], open_relay: Open) -> None:
         self._lines: dict[int, Line] = {}
-        size = math.isqrt(len(places) - 1) + 1
+        size = group_size(len(places))
         for head in range(0, len(places), size):
             line = self._lines[head] = open_relay(places[head])
             line.orders.send(dict(enumerate(places[head : head + size], head)))

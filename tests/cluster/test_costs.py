@@ -53,6 +53,13 @@ def test_a_sweep_is_a_pass_and_two_halos() -> None:
     assert found.total_s == pytest.approx(sum(found))
 
 
+def test_of_many_nodes_some_tell_the_others() -> None:
+    """The driver 32 of a thousand, each of these 32."""
+    few, many = (predict(planned(scaling.elementwise, (n, 1)), MACHINE) for n in (16, 1000))
+    assert few.begin_s == pytest.approx(1e-3 + 16e-5)
+    assert many.begin_s == pytest.approx(2e-3 + (32 + 32) * 1e-5)
+
+
 def test_what_one_node_took_is_shared() -> None:
     """Four nodes on two cores take half of it, and their messages."""
     one, four = (planned(scaling.elementwise, (n, 1)) for n in (1, 4))
