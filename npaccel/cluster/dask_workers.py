@@ -257,7 +257,7 @@ class Fleet:
                 workers=[self._addresses[k]],
             )
         for k in numbers:
-            self._actors[k] = self._futures[k].result(timeout=SILENCE_S)
+            self._actors[k] = self._answer(k, self._futures[k])
         found = self._all("identity")
         if len(set(found)) > 1:
             pairs = zip(self._addresses, found, strict=True)
@@ -279,7 +279,17 @@ class Fleet:
 
     def _all(self, method: str, *args: Any) -> list[Any]:
         calls = [getattr(self._actors[k], method)(*args) for k in range(self.nodes)]
-        return [call.result(timeout=SILENCE_S) for call in calls]
+        return [self._answer(k, call) for k, call in enumerate(calls)]
+
+    def _answer(self, k: int, call: Any) -> Any:
+        try:
+            return call.result(timeout=SILENCE_S)
+        except TimeoutError:
+            raise BackendUnavailable(
+                f"npaccel.cluster: the worker at {self._addresses[k]} did not answer within "
+                f"{SILENCE_S:g} s; it is gone, or its machine can't be reached: end it, and make "
+                "the cluster of the others"
+            ) from None
 
     def _alive(self) -> list[str]:
         """Addresses of workers that the scheduler hears of."""

@@ -321,6 +321,19 @@ def test_the_death_of_those_who_tell_others(who: int, how: signal.Signals) -> No
             os.kill(pids[sorted(pids)[who]], signal.SIGKILL)
 
 
+def test_a_worker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for client in client_of(2):
+        pids = client.run(os.getpid)
+        stopped = max(pids)
+        monkeypatch.setattr(dask_workers, "SILENCE_S", 2.0)
+        os.kill(pids[stopped], signal.SIGSTOP)
+        try:
+            with pytest.raises(BackendUnavailable, match=f"the worker at {stopped} did not"):
+                Workers(client)
+        finally:
+            os.kill(pids[stopped], signal.SIGCONT)
+
+
 def test_a_run_that_was_given_up_does_not_begin() -> None:
     """Who was to tell of it was late."""
     mail = Mail(0)
