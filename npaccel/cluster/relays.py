@@ -16,7 +16,7 @@ from typing import TypeAlias
 from npaccel.cluster.asking import Asked, Group, Line
 from npaccel.cluster.costs import MANY, group_size
 from npaccel.cluster.orders import Order
-from npaccel.cluster.wires import Place, Wire, spoken
+from npaccel.cluster.wires import Gone, Place, Wire, spoken
 
 __all__ = ["FEWEST", "Group", "Relay", "Relays"]
 
@@ -62,16 +62,24 @@ class Relays:
     Parameters
     ----------
     places : of all nodes. open_relay : connects to a node that is to tell others.
+
+    Raises
+    ------
+    Gone : one of these does not answer, or does not reach its group.
     """
 
     def __init__(self, places: Sequence[Place], open_relay: Open) -> None:
         self._lines: dict[int, Line] = {}
         size = group_size(len(places))
         for head in range(0, len(places), size):
-            line = self._lines[head] = open_relay(places[head])
-            line.orders.send(dict(enumerate(places[head : head + size], head)))
-        for line in self._lines.values():
-            line.orders.receive()
+            self._lines[head] = open_relay(places[head])
+        asked = Asked(self._lines, -1)
+        for head in self._lines:
+            asked.send(head, spoken(dict(enumerate(places[head : head + size], head))))
+        asked.wait()
+        if asked.lost:
+            self.close()
+            raise Gone("one that is to tell others is gone")
 
     def ask(self, order: Order, silence_s: float, run: int) -> Group:
         """Have all nodes do it. Of a group whose head is gone nothing is known."""
