@@ -210,7 +210,7 @@ def test_speeds_are_weights_of_a_map(two: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_who_is_stopped_half_of_the_time_is_slow(two: Cluster) -> None:
+def test_who_is_stopped_most_of_the_time_is_slow(two: Cluster) -> None:
     made = Map.block((2,), 2)
     pids = npaccel.from_blocks(lambda block: np.array([os.getpid()]), (2,), device=two, map=made)
     ended = threading.Event()
@@ -218,7 +218,7 @@ def test_who_is_stopped_half_of_the_time_is_slow(two: Cluster) -> None:
     def hinder(pid: int) -> None:
         while not ended.wait(0.02):
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.04)
+            time.sleep(0.18)
             os.kill(pid, signal.SIGCONT)
 
     hinders = threading.Thread(target=hinder, args=(int(pids[1]),))
@@ -228,7 +228,7 @@ def test_who_is_stopped_half_of_the_time_is_slow(two: Cluster) -> None:
     finally:
         ended.set()
         hinders.join()
-    assert found[0] == 1.0 and found[1] < 0.8
+    assert found[0] == 1.0 and found[1] <= 0.5
 
 
 def test_columns_lie_as_they_do_in_fortran(two: Cluster) -> None:
