@@ -482,6 +482,7 @@ def configure(
     memory_limit: int = ...,
     threads: int = ...,
     nursery_bytes: int = ...,
+    host_memory: int = ...,
     guard: int = ...,
     check: int = ...,
     boundscheck: int = ...,

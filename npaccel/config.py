@@ -228,6 +228,13 @@ SETTINGS: Final = (
         "trace_cache_bytes", 1 << 27, "bytes that these programs may take, about", minimum=1 << 16
     ),
     Setting(
+        "host_memory",
+        0,
+        "bytes of the host's memory that results may take, and freed memory kept for reuse. Where "
+        "they do not suffice, temporary arrays are computed piece by piece; then MemoryError. 0: "
+        "nine tenths of what the process may have, beyond which it takes more if it must",
+    ),
+    Setting(
         "device_memory",
         0,
         "bytes of a device's memory that may be used; 0: nine tenths of it, and where a device "
@@ -314,6 +321,7 @@ class Config:
     memory_limit: int
     trace_cache: int
     trace_cache_bytes: int
+    host_memory: int
     device_memory: int
     divide: Literal["on", "off"]
     nursery: int

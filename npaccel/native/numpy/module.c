@@ -60,18 +60,36 @@ static int prepare_guard(int guard)
     return failed;
 }
 
+static long long host_memory; /* the setting */
+
+static void limit_memory(long long host)
+{
+    if (host >= 0) {
+        host_memory = host;
+        npa_lock();
+        npa_memory_most((size_t)host);
+        npa_unlock();
+    }
+}
+
 static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
     static char *names[] = {"threshold_bytes", "queue_limit", "memory_limit", "threads",
                             "nursery_bytes", "guard", "check", "boundscheck", "numpy", "fast",
-                            "divide", NULL};
-    long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
+                            "divide", "host_memory", NULL};
+    long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1,
+              host = -1;
     int guard = -1, check = -1, boundscheck = -1, numpy = -1, fast = -1, divide = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiiii", names, &threshold, &queue,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiiiiL", names, &threshold, &queue,
                                      &memory, &threads, &nursery, &guard, &check, &boundscheck,
-                                     &numpy, &fast, &divide) ||
-        npa_flush() < 0) {
+                                     &numpy, &fast, &divide, &host)) {
+        return NULL;
+    }
+    if (host == 0 || host > host_memory) {
+        limit_memory(host); /* what is pending may need it */
+    }
+    if (npa_flush() < 0) {
         return NULL;
     }
     npa_fault_forget(); /* it would be planned under other settings */
@@ -93,6 +111,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
         npa_nursery_limit((size_t)nursery);
     }
     npa_unlock();
+    limit_memory(host);
     if (npa_guard_set(guard < 0 ? npa_guard_on : guard > 0 && failed == 0) < 0) {
         return NULL;
     }
@@ -189,6 +208,8 @@ static const struct { const char *name; size_t offset; } counters[] = {
     COUNTER("chained_kernels", chained_kernels),
     COUNTER("native_requests", native_requests),
     COUNTER("dead_requests", dead_requests),
+    COUNTER("sliced", sliced),
+    COUNTER("pieces", pieces),
     COUNTER("bytes_read", bytes_read),
     COUNTER("bytes_written", bytes_written),
     COUNTER("plan_hits", plan_hits),

@@ -2,6 +2,7 @@
 #include "run/run.h"
 #include "run/group.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Elements times requests of a group at most: Ctrl-C waits for its end. */
@@ -454,7 +455,7 @@ static bool join(npa_group *g, npa_request *r, bool sinks)
         }
     }
     if (ndim != g->ndim || memcmp(shape, g->shape, sizeof *shape * (size_t)ndim) != 0 ||
-        (double)g->points * g->count > MOST_WORK) {
+        (double)g->points * g->count > g->most) {
         return false;
     }
     if (r->rule->kind != NPA_REDUCE) {
@@ -495,8 +496,14 @@ static bool form(npa_group *g, int end, const int *last, bool sinks)
 
 bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last)
 {
-    g->q = q, g->first = first;
+    g->q = q, g->first = first, g->most = MOST_WORK;
     return form(g, end, last, true) || (g->nsinks > 0 && form(g, end, last, false));
+}
+
+bool npa_group_form_all(npa_group *g, npa_queue *q, const int *last)
+{
+    g->q = q, g->first = 0, g->most = HUGE_VAL;
+    return form(g, q->nrequests, last, true);
 }
 
 /* Note [Groups]

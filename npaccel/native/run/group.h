@@ -54,6 +54,7 @@ typedef struct {
 typedef struct {
     npa_queue *q;
     int first, count; /* requests of the queue */
+    double most; /* elements times requests */
     int nsinks, sinks[NPA_GROUP_SINKS]; /* reductions among them; all have this order */
     npa_order order;
     int ndim;
@@ -118,6 +119,8 @@ int npa_sink_finish(const npa_sink *s, char *out, int raised);
 /* The group that begins with request `first` of the queue, of requests below `end`. last: per
  * buffer the last request that uses it. False: request `first` is for evaluate.c. */
 bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last);
+/* The same of all requests of a queue, however long that takes. */
+bool npa_group_form_all(npa_group *g, npa_queue *q, const int *last);
 /* 0, or -1: out of memory, and nothing was done. */
 int npa_group_lower(npa_group *g, npa_tape *tape);
 /* Whether it is one of ours, not NumPy's loop, that computes it */

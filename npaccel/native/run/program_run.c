@@ -5,6 +5,7 @@
 #include "run/group.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What one set of arguments is for: the whole domain, or a part of it between cuts. */
@@ -411,6 +412,41 @@ static int run_kernel_step(npa_program *program, int i, npa_queue *q, uint8_t *k
     s->missed = told(s, ran);
     program->missed |= NO_ROOM <= s->missed && s->missed <= WAS_TOUCHED;
     return status;
+}
+
+/* Bytes that what a step makes on the host needs. seen: of which buffers that was counted. */
+static size_t made_by(const step *s, const npa_queue *q, bool *seen)
+{
+    size_t bytes = 0;
+    const npa_request *r = s->request >= 0 ? (npa_request *)(q->arena + q->at[s->request]) : NULL;
+    int n = r != NULL ? r->nout : s->device != NULL ? 0 : s->nwrites;
+    for (int k = 0; k < n; k++) {
+        int i = r != NULL ? npa_operand_at((npa_request *)r, r->nin + k)->buffer : s->writes[k];
+        const npa_buffer *b = i >= 0 && !seen[i] ? q->buffers[i] : NULL;
+        if (b != NULL && b->range != NULL && b->range->work == NULL && b->copy == NULL) {
+            seen[i] = true;
+            bytes += b->range->span;
+        }
+    }
+    return bytes;
+}
+
+size_t npa_program_needs(const npa_program *program, const npa_queue *q)
+{
+    size_t now = 0, most = 0;
+    bool *seen = npa_program_single(program) ? NULL : calloc((size_t)q->nbuffers + 1, 1);
+    for (int i = 0; seen != NULL && i < program->nsteps; i++) {
+        const step *s = &program->steps[i];
+        now += made_by(s, q, seen);
+        most = now > most ? now : most;
+        for (int k = 0; k < s->nreleases; k++) {
+            const npa_buffer *b = q->buffers[s->releases[k]];
+            now -= seen[s->releases[k]] && b->range != NULL && now >= b->range->span
+                       ? b->range->span : 0;
+        }
+    }
+    free(seen);
+    return most;
 }
 
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),

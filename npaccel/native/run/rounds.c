@@ -53,9 +53,11 @@ static void note_end(uint64_t looks, int requests)
 /* How many requests it takes until a loop is looked for. */
 static int next_look(void) { return npa_q.looked > 0 ? npa_q.looked : LEAST_LOOPED; }
 
+/* What would not fit into memory may be dead before it is wanted. */
 static bool is_full(void)
 {
-    return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit;
+    return npa_q.nrequests >= npa_queue_limit ||
+           (npa_q.fresh_bytes > npa_memory_limit && npa_q.fresh_bytes <= npa_memory_room());
 }
 
 bool npa_over_limit(void) { return npa_q.nrequests >= next_look() || is_full(); }

@@ -3,6 +3,7 @@
 #include "run/run.h"
 #include "run/flush.h"
 #include "run/group.h"
+#include "run/slices.h"
 
 #include <limits.h>
 #include <string.h>
@@ -162,7 +163,9 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
         memset(heads, -1, sizeof *heads * buffers);
         g->heads = heads;
         find_last_uses(last, why);
-        status = run_groups(last, why, g, &tape, kinds, poll, interrupted);
+        status = npa_q.run.sliced
+            ? npa_run_slices(kinds, why, g, poll, interrupted)
+            : run_groups(last, why, g, &tape, kinds, poll, interrupted);
     }
     npa_tape_free(&tape);
     free(last), free(g), free(heads), free(why);
@@ -243,16 +246,40 @@ static void one_by_one(void)
     npa_q.run.program = NULL;
 }
 
+/* Memory did not suffice, or will not: other runs are waited for, and what only we could use is
+ * given up; then temporary arrays go piece by piece. Whether that may help. */
+static bool save_memory(void)
+{
+    npa_run *r = &npa_q.run;
+    bool others = npa_flights > 0 && !npa_flying();
+    if (others) {
+        npa_await_flights(NULL);
+    }
+    npa_nursery_trim(0);
+    bool may = !npa_check_mode && (npa_program_single((npa_program *)r->program) || r->done == 0);
+    if (may && !r->sliced && !others) {
+        one_by_one();
+        r->sliced = true, r->small = npa_slices_small();
+        npa_count.sliced++;
+        return true;
+    }
+    return others;
+}
+
 /* To the end, again if somebody wrote meanwhile into what it read. With the lock; needs no GIL.
  * 0 done, -1 out of memory, 1 interrupted. */
 static int run_to_end(bool alone, poll_function poll, bool *interrupted)
 {
     uint8_t *kinds = calloc((size_t)npa_q.nrequests + 1, 1);
     npa_copy_lost(); /* what was not told was not needed */
+    if (npa_q.run.done == 0 && npa_program_needs((npa_program *)npa_q.run.program, &npa_q) >
+                                   npa_memory_room()) {
+        save_memory();
+    }
     int status = kinds == NULL || npa_foreign_settle(alone) < 0 ? -1
                                                                 : go_on(kinds, poll, interrupted);
-    if (status < 0 && kinds != NULL && !npa_copy_is_lost()) {
-        npa_nursery_trim(0); /* memory that only we could use */
+    for (bool more = true; status < 0 && more && kinds != NULL && !npa_copy_is_lost();) {
+        more = save_memory();
         status = npa_foreign_settle(alone) < 0 ? -1 : go_on(kinds, poll, interrupted);
     }
     while (status < 0 && npa_copy_lost()) { /* what does not need it runs */
@@ -283,7 +310,7 @@ int npa_run_queue(PyObject *program, int requests, int round, bool alone, poll_f
         npa_drop_later(program);
     } else {
         npa_q.run.program = program, npa_q.run.requests = requests, npa_q.run.round = round;
-        npa_q.run.done = 0;
+        npa_q.run.done = 0, npa_q.run.sliced = false;
         npa_q.run.moved = npa_count.moved;
         if (npa_losses && npa_lost_pending()) {
             one_by_one(); /* of requests that share a kernel some may need it */

@@ -11,6 +11,9 @@ static void no_memory(void)
     static const char text[] =
         "npaccel: out of memory while computing an array that is being read\n";
     static bool told;
+    if (npa_memory_beyond(true)) {
+        return; /* the user allows less than there is */
+    }
     const struct timespec pause = {.tv_nsec = 1000000};
     if (!told && npa_say(text, sizeof text - 1)) {
         told = true;
@@ -62,6 +65,9 @@ void npa_serve_fault(npa_range *range, const void *touched)
             appear(b, range);
         }
     }
+    if (range->work == range->home) {
+        npa_memory_beyond(false);
+    }
     if (!part && (b == NULL || b->index < 0)) { /* a write, of what requests only read */
         npa_range_break(range);
     }
@@ -80,6 +86,7 @@ void npa_serve_write(const void *address)
     } else if (w != NULL && npa_watch_held(w)) {
         npa_patience before = w->patience;
         if (npa_run_touched()) {
+            npa_memory_beyond(false);
             w->patience = before; /* once, though its ends may have been found changed too */
             npa_patience_tried(&w->patience);
         } else {

@@ -55,7 +55,7 @@ struct npa_range {
 
 typedef struct {
     size_t reserved, live_ranges, live_bytes, nursery_bytes, mappings, mapping_budget;
-    size_t published, recycled, fresh, sealed;
+    size_t published, recycled, fresh, sealed, used_bytes; /* used: by live ranges with pages */
     uint64_t broken; /* seals, by writes */
 } npa_memory_stats;
 
@@ -117,6 +117,12 @@ bool npa_range_inherit(npa_range *heir, npa_range *dead);
 void npa_range_free(npa_range *range);
 void npa_nursery_limit(size_t bytes); /* and at most an eighth of what the process may have */
 void npa_nursery_trim(size_t keep_bytes);
+/* Pages of ranges, those in the nursery among them, take so many bytes at most; 0: nine tenths of
+ * what the process may have, and more where there is no other way. */
+void npa_memory_most(size_t bytes);
+size_t npa_memory_room(void); /* what is left of that, the nursery's counted as free */
+/* Between these what can't be told of a shortage takes more. Whether there is a limit. */
+bool npa_memory_beyond(bool on);
 void npa_memory_read_stats(npa_memory_stats *out);
 /* Sizes of the ranges of 64 KiB and more that got pages which nothing had used before, while
  * `notes` was set, from the first one on for a second or two; how many they are. */

@@ -122,6 +122,10 @@ typedef struct {
     int round;
     int done;          /* of its steps, or requests */
     bool stopped;
+    /* Request by request, and temporary arrays piece by piece, but for those of fewer bytes, see
+     * slices.c */
+    bool sliced;
+    size_t small;
     uint64_t ns; /* that it took, if it ran in one go */
     npa_moved moved; /* counts when it began */
     struct npa_store *there; /* the cluster that ran it, or NULL, and the number of the run there */
@@ -169,7 +173,7 @@ typedef struct {
         plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
         downloads, looks, evictions, flights, filled, cluster_runs, cluster_requests,
-        cluster_refused;
+        cluster_refused, sliced, pieces;
     npa_moved moved;
     uint64_t pinned_bytes; /* of what moved, through memory that the driver has pinned */
 } npa_counters;

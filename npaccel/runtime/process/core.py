@@ -10,7 +10,7 @@ __all__ = ["Core"]
 
 # Changes after which the core reads what the process's control group allows: some files, which
 # takes longer than all the rest.
-LIMITS = ("", "guard", "nursery", "threads")
+LIMITS = ("", "guard", "host_memory", "nursery", "threads")
 
 
 class Core:
@@ -32,7 +32,11 @@ class Core:
         changed: the only setting that may be another than before; empty: any may.
         """
         config, aside = self._config, why_aside()
-        limits = {"nursery_bytes": config.nursery, "threads": 1 if aside else config.threads}
+        limits = {
+            "nursery_bytes": config.nursery,
+            "host_memory": config.host_memory,
+            "threads": 1 if aside else config.threads,
+        }
         self.guard_error = _native.configure(
             **(limits if changed in LIMITS else {}),
             threshold_bytes=config.threshold,

@@ -178,6 +178,37 @@ void npa_nursery_trim_ahead(void)
     }
 }
 
+void npa_memory_most(size_t bytes)
+{
+    npa_reservation.limits = bytes > 0;
+    npa_reservation.most = bytes > 0 ? bytes : npa_limit_memory() / 10 * 9;
+}
+
+bool npa_memory_beyond(bool on)
+{
+    npa_reservation.beyond = on;
+    return npa_reservation.limits;
+}
+
+size_t npa_memory_room(void)
+{
+    size_t most = npa_reservation.most, used = npa_reservation.stats.used_bytes;
+    return most > used ? most - used : 0;
+}
+
+/* For new pages, of which the nursery gives up as many as there is no room for. */
+static bool make_room(size_t bytes)
+{
+    size_t room = npa_memory_room();
+    if (!npa_reservation.limits || npa_reservation.beyond) {
+        return true;
+    }
+    if (bytes <= room && room - bytes < npa_reservation.stats.nursery_bytes) {
+        npa_nursery_trim(room - bytes);
+    }
+    return bytes <= room;
+}
+
 char *npa_range_work(npa_range *range)
 {
     slot *s = (slot *)range;
@@ -196,6 +227,8 @@ char *npa_range_work(npa_range *range)
         s->lender = warm;
         set_work(s, place_of(warm));
         npa_reservation.stats.recycled++;
+    } else if (!make_room(range->span)) {
+        return NULL;
     } else {
         npa_slots_give_smaller(s);
         take_new(s);

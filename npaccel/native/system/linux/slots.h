@@ -63,6 +63,8 @@ struct npa_reservation {
     int error;
     char *base;
     size_t total, page, limit; /* total: bytes of homes, and the distance to the twins */
+    size_t most;               /* bytes of pages that ranges and the nursery are to have */
+    bool limits, beyond;       /* there are no more; but for the moment there are */
     region regions[REGIONS];
     list by_age, sealed;
     slot *spare;    /* structs not yet used */
@@ -132,6 +134,9 @@ static inline char *place_of(const slot *s)
 
 static inline void set_work(slot *s, char *work)
 {
+    size_t *used = &npa_reservation.stats.used_bytes;
+    *used += work != NULL && s->range.work == NULL ? s->range.span : 0;
+    *used -= work == NULL && s->range.work != NULL ? s->range.span : 0;
     __atomic_store_n(&s->range.work, work, __ATOMIC_RELEASE); /* guard.c reads it unlocked */
 }
 

@@ -111,6 +111,9 @@ void npa_range_lend(npa_range *range) { (void)range; }
 void npa_nursery_limit(size_t bytes) { (void)bytes; }
 
 void npa_nursery_trim(size_t keep_bytes) { (void)keep_bytes; }
+void npa_memory_most(size_t bytes) { (void)bytes; }
+size_t npa_memory_room(void) { return SIZE_MAX; }
+bool npa_memory_beyond(bool on) { return on && false; }
 
 void npa_nursery_trim_ahead(void) {}
 
