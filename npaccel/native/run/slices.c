@@ -68,7 +68,7 @@ static bool is_temporary(const run *r, int buffer)
 {
     npa_buffer *b = r->q->buffers[buffer];
     const npa_slice_use *u = &r->cut.uses[buffer];
-    if (b == NULL || u->writer < 0 || u->last >= r->q->run.requests || u->last == u->writer) {
+    if (b == NULL || u->writer < 0 || u->last >= r->q->run.requests) {
         return false;
     }
     give_address(b);
@@ -157,7 +157,7 @@ static void find_temporary(run *r)
     for (int i = r->q->nrequests - 1; i >= 0; i--) { /* who needs it comes behind it */
         npa_request *w = request_at(r->q, i);
         int made = is_idle(r, i) ? -1 : made_by(w);
-        r->cut.passes[i] = made >= 0 && uses[made].temporary;
+        r->cut.passes[i] = made >= 0 && uses[made].temporary && uses[made].last > i;
         for (int k = 0; r->cut.passes[i] && k < w->nin; k++) {
             int b = npa_operand_at(w, k)->buffer;
             if (b >= 0 && uses[b].last < uses[made].last) {
@@ -247,8 +247,10 @@ static void find_last(run *r)
         }
     }
     npa_request *due = npa_cut_request(c, npa_cut_due(c));
+    int made = made_by(due);
+    c->unseen = made >= 0 && c->uses[made].temporary && c->uses[made].last == npa_cut_due(c);
     for (int k = due->nin; k < due->nin + due->nout; k++) {
-        r->last[npa_operand_at(due, k)->buffer] = INT_MAX;
+        r->last[npa_operand_at(due, k)->buffer] = c->unseen ? c->n - 1 : INT_MAX;
     }
 }
 
@@ -282,7 +284,7 @@ static enum outcome run_as_group(run *r)
 static bool writes_apart(const npa_cut *c)
 {
     npa_request *due = npa_cut_request(c, npa_cut_due(c));
-    for (int j = due->nin; j < due->nin + due->nout; j++) {
+    for (int j = due->nin; !c->unseen && j < due->nin + due->nout; j++) {
         for (int k = 0; k < c->n; k++) {
             npa_request *w = npa_cut_request(c, c->requests[k]);
             for (int i = 0; i < npa_operand_count(w); i++) {
@@ -346,7 +348,7 @@ static bool give_pieces(run *r)
 {
     npa_cut *c = &r->cut;
     bool given = true;
-    for (int k = 1; k < c->nparts; k++) {
+    for (int k = !c->unseen; k < c->nparts; k++) {
         npa_buffer *b = &r->pieces[k];
         size_t bytes = npa_cut_piece_bytes(c, &c->parts[k]);
         npa_range *range = npa_range_new(bytes);
@@ -363,7 +365,7 @@ static bool give_pieces(run *r)
 
 static void take_pieces(run *r)
 {
-    for (int k = 1; k < r->cut.nparts; k++) {
+    for (int k = !r->cut.unseen; k < r->cut.nparts; k++) {
         if (r->pieces[k].range != NULL) {
             npa_range_free(r->pieces[k].range);
         }

@@ -31,10 +31,11 @@ typedef struct {
     int *previous;       /* per request: the one before it that writes the same buffer, or -1 */
     bool *passes;        /* and whether its result gets no memory of its own */
     int n, *requests;    /* numbers in the queue */
+    bool unseen;         /* what is due is so for its warnings only */
     int blamed;          /* that of the one that can't be cut */
     int nparts, parts_cap;
     npa_slice *parts;     /* of the due one, then of those before it */
-    int64_t bytes;       /* of what they make, but for the due one */
+    int64_t bytes;       /* of what they make, but for what is seen of the due one */
 } npa_cut;
 
 /* The request that made what request i finds there, if that has no memory of its own; -1: it has. */

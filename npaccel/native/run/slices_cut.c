@@ -235,7 +235,7 @@ bool npa_cut_spread(npa_cut *c, int axis, int64_t low, int64_t high)
         }
     }
     sort_parts(c);
-    for (int part = 1; part < c->nparts; part++) {
+    for (int part = !c->unseen; part < c->nparts; part++) {
         c->bytes += (int64_t)npa_cut_piece_bytes(c, &c->parts[part]);
     }
     return true;
@@ -334,7 +334,7 @@ static bool write_part(npa_cut *c, int part, npa_request *piece, int pieces, int
         npa_operand *o = npa_operand_at(piece, i);
         int maker = maker_of(c, p->request, i);
         bool result = i >= r->nin && i < r->nin + r->nout;
-        int made = maker >= 0 ? part_of(c, p, i, maker) : result && part > 0 ? part : -1;
+        int made = maker >= 0 ? part_of(c, p, i, maker) : result && part >= !c->unseen ? part : -1;
         if (made >= 0) {
             move_operand(c, &c->parts[made], r, o, p->axis, p->low);
             o->buffer = pieces + made;
