@@ -117,6 +117,7 @@ extern PyTypeObject npa_store_type;
 /* What is computed from data that lives somewhere lives there. */
 void npa_spread_place(npa_queue *q, const npa_access *accesses, int n);
 npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to run, or NULL */
+size_t npa_store_limit(const npa_store *s); /* bytes that it may use */
 npa_store *npa_store_of_array(PyArrayObject *array);       /* where it lives, or NULL */
 PyObject *npa_place_of(PyObject *self, PyObject *arrays);
 PyObject *npa_cluster_memory(PyObject *module, PyObject *args);

@@ -96,6 +96,8 @@ int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char 
     return error;
 }
 
+size_t npa_store_limit(const npa_store *s) { return s->limit; }
+
 uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
 
 bool npa_store_here(const npa_store *s) { return s->pid == npa_process_here(); }

@@ -414,17 +414,25 @@ static int run_kernel_step(npa_program *program, int i, npa_queue *q, uint8_t *k
     return status;
 }
 
-/* Bytes that what a step makes on the host needs. seen: of which buffers that was counted. */
-static size_t made_by(const step *s, const npa_queue *q, bool *seen)
+/* Whether a step's result can be on its device as a whole; else all parts of it come here. */
+static bool stays_there(const step *s, const npa_buffer *b)
+{
+    return s->device != NULL && !s->device->host_memory && !s->device->failed &&
+           b->size <= npa_store_limit(s->device->store) / 2;
+}
+
+/* Bytes that what a step makes needs here. counted: the buffers of which that is so. */
+static size_t made_by(const step *s, const npa_queue *q, bool *counted)
 {
     size_t bytes = 0;
-    const npa_request *r = s->request >= 0 ? (npa_request *)(q->arena + q->at[s->request]) : NULL;
-    int n = r != NULL ? r->nout : s->device != NULL ? 0 : s->nwrites;
+    npa_request *r = s->request >= 0 ? (npa_request *)(q->arena + q->at[s->request]) : NULL;
+    int n = r != NULL ? r->nout : s->nwrites;
     for (int k = 0; k < n; k++) {
-        int i = r != NULL ? npa_operand_at((npa_request *)r, r->nin + k)->buffer : s->writes[k];
-        const npa_buffer *b = i >= 0 && !seen[i] ? q->buffers[i] : NULL;
-        if (b != NULL && b->range != NULL && b->range->work == NULL && b->copy == NULL) {
-            seen[i] = true;
+        int i = r != NULL ? npa_operand_at(r, r->nin + k)->buffer : s->writes[k];
+        const npa_buffer *b = i >= 0 && !counted[i] ? q->buffers[i] : NULL;
+        if (b != NULL && b->range != NULL && b->range->work == NULL && b->copy == NULL &&
+            !stays_there(s, b)) {
+            counted[i] = true;
             bytes += b->range->span;
         }
     }
@@ -434,18 +442,18 @@ static size_t made_by(const step *s, const npa_queue *q, bool *seen)
 size_t npa_program_needs(const npa_program *program, const npa_queue *q)
 {
     size_t now = 0, most = 0;
-    bool *seen = npa_program_single(program) ? NULL : calloc((size_t)q->nbuffers + 1, 1);
-    for (int i = 0; seen != NULL && i < program->nsteps; i++) {
+    bool *counted = npa_program_single(program) ? NULL : calloc((size_t)q->nbuffers + 1, 1);
+    for (int i = 0; counted != NULL && i < program->nsteps; i++) {
         const step *s = &program->steps[i];
-        now += made_by(s, q, seen);
+        now += made_by(s, q, counted);
         most = now > most ? now : most;
         for (int k = 0; k < s->nreleases; k++) {
             const npa_buffer *b = q->buffers[s->releases[k]];
-            now -= seen[s->releases[k]] && b->range != NULL && now >= b->range->span
-                       ? b->range->span : 0;
+            now -= counted[s->releases[k]] && b->range != NULL ? b->range->span : 0;
+            counted[s->releases[k]] = false;
         }
     }
-    free(seen);
+    free(counted);
     return most;
 }
 

@@ -13,7 +13,7 @@
 
 /* Bytes of temporary arrays in a piece, at most, and of such as are made whole; elements from which
  * on pieces begin where vectors do. */
-enum { PIECE_BYTES = 16 << 20, SMALL = 1 << 20, LEAST_SMALL = 64 << 10, UNIT = 64 };
+enum { PIECE_BYTES = 64 << 20, SMALL = 1 << 20, LEAST_SMALL = 64 << 10, UNIT = 64 };
 
 typedef struct {
     npa_queue *q;
