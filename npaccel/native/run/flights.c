@@ -24,6 +24,7 @@ struct flight {
     state state;
     PyObject *program; /* of what runs first; owned */
     size_t bytes;      /* that its results take */
+    bool scarce;       /* memory did not suffice while others ran: it goes on when none does */
     int holders;       /* threads that go on with it, and may not have seen that it is over */
     bool over;
 };
@@ -133,6 +134,24 @@ static void put_down(flight *f)
     npa_lock_tell();
 }
 
+static bool others_run(const flight *but)
+{
+    bool run = false;
+    for (flight *f = oldest(); f != NULL && !run; f = after(f)) {
+        run = f != but && f->state == RUNS;
+    }
+    return run;
+}
+
+/* A runner has; what it lacked others may give back. */
+static void put_back(flight *f, int status)
+{
+    put_down(f);
+    if (status < 0 && others_run(f)) {
+        f->scarce = true, f->state = WAITS;
+    }
+}
+
 static int poll_cancelled(void *unused)
 {
     (void)unused;
@@ -152,7 +171,8 @@ static flight *pick(bool *waits)
             npa_lock_tell();
         }
         *waits |= f->state == WAITS;
-        found = found == NULL && f->state == WAITS && maker == NULL ? f : found;
+        bool ready = f->state == WAITS && maker == NULL && !(f->scarce && others_run(f));
+        found = found == NULL && ready ? f : found;
     }
     return found;
 }
@@ -175,9 +195,9 @@ static void *run_flights(void *blocks)
         PyObject *program = f->program;
         f->program = NULL, f->state = RUNS;
         npa_queue_here = &f->q;
-        npa_run_known(program, poll_cancelled);
+        int status = npa_run_known(program, poll_cancelled);
         npa_queue_here = &npa_recorded;
-        put_down(f);
+        put_back(f, status);
         npa_announce_garbage();
     }
     runners--;

@@ -244,8 +244,23 @@ static int end_flush(void)
     return npa_issue_warnings();
 }
 
+/* Memory did not suffice: runs in flight have some, so it goes on after them. *waited: it did. */
+static bool waits_for_memory(int status, bool *waited)
+{
+    if (status >= 0 || *waited || npa_flights == 0 || &npa_q != &npa_recorded ||
+        npa_copy_is_lost() || PyErr_Occurred()) {
+        return false;
+    }
+    *waited = true;
+    if (npa_flights_join(-1) < 0 && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Clear(); /* whoever needs that run is told */
+    }
+    return true;
+}
+
 static int flush_queue(bool rounds)
 {
+    bool waited = false;
     while (npa_q.nrequests > 0 && npa_goes_on(rounds)) {
         stage s = {.rounds = rounds};
         uint64_t backend = npa_backend_here();
@@ -262,9 +277,14 @@ static int flush_queue(bool rounds)
         if (next == AGAIN) {
             continue;
         }
-        int status = end_stage(&s, run_stage(&s));
+        int status = run_stage(&s);
+        bool again = waits_for_memory(status, &waited);
+        status = end_stage(&s, again ? 1 : status);
         if (s.interrupted && !PyErr_Occurred() && PyErr_CheckSignals() == 0 && status == 1) {
             continue; /* the handler raised nothing: the rest of the work is done after it */
+        }
+        if (again && !PyErr_Occurred()) {
+            continue;
         }
         if (PyErr_Occurred()) {
             return -1; /* after an interrupt what was pending stays pending */

@@ -53,14 +53,19 @@ static void note_end(uint64_t looks, int requests)
 /* How many requests it takes until a loop is looked for. */
 static int next_look(void) { return npa_q.looked > 0 ? npa_q.looked : LEAST_LOOPED; }
 
-/* What would not fit into memory may be dead before it is wanted. */
+/* Else no limit makes results appear, of which most may be dead before they are wanted. */
+static bool fits(void) { return npa_q.fresh_bytes <= npa_memory_room(); }
+
 static bool is_full(void)
 {
-    return npa_q.nrequests >= npa_queue_limit ||
-           (npa_q.fresh_bytes > npa_memory_limit && npa_q.fresh_bytes <= npa_memory_room());
+    return npa_q.nrequests >= npa_queue_limit || (npa_q.fresh_bytes > npa_memory_limit && fits());
 }
 
-bool npa_over_limit(void) { return npa_q.nrequests >= next_look() || is_full(); }
+bool npa_over_limit(void)
+{
+    return (npa_q.nrequests >= next_look() && fits()) || is_full();
+}
+
 static bool is_known(void) { return npa_q.known.generation == npa_q.generation; }
 
 /* A run that a limit forces goes on while there are two rounds: the last one may show more than
@@ -166,7 +171,8 @@ void npa_note_ran(int requests, int period, bool compiled, uint64_t before, bool
     bool first = loop->start > 0 && requests == loop->start;
     bool some = loop->start == 0 && requests < loop->rounds * loop->period &&
                 requests % loop->period == 0;
-    if (npa_q.known.generation == before && npa_q.known.cut && (first || some)) {
+    if (npa_q.known.generation == before && npa_q.known.cut && (first || some) &&
+        npa_q.nrequests > 0) { /* short of memory, more may have run */
         loop->rounds -= some ? requests / loop->period : 0;
         loop->start = 0;
         npa_q.known.generation = npa_q.generation;

@@ -246,24 +246,22 @@ static void one_by_one(void)
     npa_q.run.program = NULL;
 }
 
-/* Memory did not suffice, or will not: other runs are waited for, and what only we could use is
- * given up; then temporary arrays go piece by piece. Whether that may help. */
+/* From here on temporary arrays are computed piece by piece. False: so they are, or it is too late:
+ * steps of a program are not requests. */
 static bool save_memory(void)
 {
     npa_run *r = &npa_q.run;
-    bool others = npa_flights > 0 && !npa_flying();
-    if (others) {
-        npa_await_flights(NULL);
-    }
-    npa_nursery_trim(0);
-    bool may = !npa_check_mode && (npa_program_single((npa_program *)r->program) || r->done == 0);
-    if (may && !r->sliced && !others) {
+    bool may = !npa_check_mode && !r->sliced &&
+               (npa_program_single((npa_program *)r->program) || r->done == 0);
+    if (may) {
         one_by_one();
+        if (r->done == 0) { /* what rounds to come use is no temporary array of one round's */
+            r->requests = npa_q.nrequests, r->round = 0;
+        }
         r->sliced = true, r->small = npa_slices_small();
         npa_count.sliced++;
-        return true;
     }
-    return others;
+    return may;
 }
 
 /* To the end, again if somebody wrote meanwhile into what it read. With the lock; needs no GIL.
@@ -279,6 +277,7 @@ static int run_to_end(bool alone, poll_function poll, bool *interrupted)
     int status = kinds == NULL || npa_foreign_settle(alone) < 0 ? -1
                                                                 : go_on(kinds, poll, interrupted);
     for (bool more = true; status < 0 && more && kinds != NULL && !npa_copy_is_lost();) {
+        npa_nursery_trim(0); /* memory that only we could use */
         more = save_memory();
         status = npa_foreign_settle(alone) < 0 ? -1 : go_on(kinds, poll, interrupted);
     }

@@ -559,6 +559,7 @@ int npa_run_slices(uint8_t *kinds, const uint8_t *why, npa_group *g, int (*poll)
     g->heads = malloc(sizeof *heads * buffers);
     if (g->heads != NULL && prepare(&r)) {
         memset(g->heads, -1, sizeof *heads * buffers);
+        npa_mark_later(q->run.requests);
         find_uses(&r);
         find_temporary(&r);
         status = run_all(&r);
