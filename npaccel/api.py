@@ -411,6 +411,10 @@ def stats(reset: bool = False) -> counting.Counts:
         evictions : arrays that went back to the host to make room there.
         cluster_runs, cluster_requests : what ran on clusters' workers; cluster_refused : runs that
             were to, and ran here instead.
+        sliced : runs that were short of memory, so that temporary arrays were computed piece by
+            piece.
+        pieces : how many pieces these were.
+        used_bytes : memory that results take now, never reset.
         armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
             reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
             memory kept for reuse, memory mappings.
