@@ -259,7 +259,7 @@ class Pending:
     key: the requests and their buffers as words of eight bytes (native/trace/key.c), by which their
     program is found. scalars: values, 16 bytes each. rules: by id. serial: number of the flush
     that was to come. placement: the device that the user has given their data, under `auto`.
-    residence: per buffer that lies on a device (buffer, device, bytes that are right there, bytes
+    homes: per buffer that lives on a device its name. residence: per buffer that lies on a device (buffer, device, bytes that are right there, bytes
     that are right there alone). sites: (code, lasti) per request. outline: a hash of them, sizes
     and places aside. points: elements that they run over, all of them together.
     """
@@ -269,6 +269,7 @@ class Pending:
     rules: dict[int, Rule]
     serial: int
     placement: str | None
+    homes: dict[int, str]
     residence: list[tuple[int, str, int, int]]
     sites: list[tuple[Any, int]]
     outline: int
@@ -428,6 +429,9 @@ def boundscheck() -> bool:
 def boundscheck_here(value: int, /) -> int:
     """The same for this thread from now on; -1: as the setting says. Returns what it was."""
 
+def limit_memory(bytes: int, /) -> None:
+    """What results may take of the host's; 0: nine tenths of what there is, or more."""
+
 def memory_limit() -> int:
     """Bytes of memory: the machine's, or of the control group if that is less."""
 
@@ -482,7 +486,6 @@ def configure(
     memory_limit: int = ...,
     threads: int = ...,
     nursery_bytes: int = ...,
-    host_memory: int = ...,
     guard: int = ...,
     check: int = ...,
     boundscheck: int = ...,

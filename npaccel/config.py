@@ -227,18 +227,11 @@ SETTINGS: Final = (
     Setting(
         "trace_cache_bytes", 1 << 27, "bytes that these programs may take, about", minimum=1 << 16
     ),
-    Setting(
-        "host_memory",
-        0,
-        "bytes of the host's memory that results may take, and freed memory kept for reuse. Where "
-        "they do not suffice, temporary arrays are computed piece by piece; then MemoryError. 0: "
-        "nine tenths of what the process may have, beyond which it takes more if it must",
-    ),
+    Setting("host_memory", 0, "bytes of the host's memory that results may take; 0: what there is"),
     Setting(
         "device_memory",
         0,
-        "bytes of a device's memory that may be used; 0: nine tenths of it, and where a device "
-        "shares the host's memory nothing is moved. Otherwise it is treated as if it had its own",
+        "bytes of a device's own memory that may be used; 0: nine tenths; docs/usage.md says more",
     ),
     Setting(
         "divide",

@@ -119,7 +119,7 @@ def _estimate(estimate: Estimate) -> str:
 
 def _likeness(step: Step) -> tuple[object, ...]:
     """What steps that are shown as one have in common: all but the arrays."""
-    space = (step.kernel, step.band, step.inner, step.reason)
+    space = (step.kernel, step.backend, step.band, step.inner, step.reason)
     return (*space, step.operations, step.bytes_read, step.bytes_written)
 
 

@@ -60,36 +60,18 @@ static int prepare_guard(int guard)
     return failed;
 }
 
-static long long host_memory; /* the setting */
-
-static void limit_memory(long long host)
-{
-    if (host >= 0) {
-        host_memory = host;
-        npa_lock();
-        npa_memory_most((size_t)host);
-        npa_unlock();
-    }
-}
-
 static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
     static char *names[] = {"threshold_bytes", "queue_limit", "memory_limit", "threads",
                             "nursery_bytes", "guard", "check", "boundscheck", "numpy", "fast",
-                            "divide", "host_memory", NULL};
-    long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1,
-              host = -1;
+                            "divide", NULL};
+    long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
     int guard = -1, check = -1, boundscheck = -1, numpy = -1, fast = -1, divide = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiiiiL", names, &threshold, &queue,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiiii", names, &threshold, &queue,
                                      &memory, &threads, &nursery, &guard, &check, &boundscheck,
-                                     &numpy, &fast, &divide, &host)) {
-        return NULL;
-    }
-    if (host == 0 || host > host_memory) {
-        limit_memory(host); /* what is pending may need it */
-    }
-    if (npa_flush() < 0) {
+                                     &numpy, &fast, &divide) ||
+        npa_flush() < 0) {
         return NULL;
     }
     npa_fault_forget(); /* it would be planned under other settings */
@@ -111,7 +93,6 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
         npa_nursery_limit((size_t)nursery);
     }
     npa_unlock();
-    limit_memory(host);
     if (npa_guard_set(guard < 0 ? npa_guard_on : guard > 0 && failed == 0) < 0) {
         return NULL;
     }
@@ -138,6 +119,19 @@ static PyObject *py_boundscheck_here(PyObject *self, PyObject *value)
     }
     npa_boundscheck_here = (signed char)(now < 0 ? -1 : now > 0);
     return PyLong_FromLong(before);
+}
+
+static PyObject *py_limit_memory(PyObject *self, PyObject *bytes)
+{
+    (void)self;
+    size_t most = PyLong_AsSize_t(bytes);
+    if (most == (size_t)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    npa_lock();
+    npa_memory_most(most);
+    npa_unlock();
+    Py_RETURN_NONE;
 }
 
 static PyObject *py_memory_limit(PyObject *self, PyObject *nothing)
@@ -391,6 +385,7 @@ static PyMethodDef methods[] = {
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, NPA_DOC_configure},
     {"boundscheck", py_boundscheck, METH_NOARGS, NPA_DOC_boundscheck},
     {"boundscheck_here", py_boundscheck_here, METH_O, NPA_DOC_boundscheck_here},
+    {"limit_memory", py_limit_memory, METH_O, NPA_DOC_limit_memory},
     {"memory_limit", py_memory_limit, METH_NOARGS, NPA_DOC_memory_limit},
     {"guarded", py_guarded, METH_NOARGS, NPA_DOC_guarded},
     {"portable", py_portable, METH_NOARGS, NPA_DOC_portable},

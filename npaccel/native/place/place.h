@@ -122,7 +122,8 @@ npa_store *npa_store_of_array(PyArrayObject *array);       /* where it lives, or
 PyObject *npa_place_of(PyObject *self, PyObject *arrays);
 PyObject *npa_cluster_memory(PyObject *module, PyObject *args);
 PyObject *npa_clusters(PyObject *module, PyObject *nothing);
-uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
+/* Part of keys: where data of the first requests lives; 0: on the host */
+uint64_t npa_places_number(const npa_queue *q, int requests);
 /* Not in a forked process, which lacks the driver's threads */
 bool npa_store_here(const npa_store *s);
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */

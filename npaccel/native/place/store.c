@@ -98,7 +98,19 @@ int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char 
 
 size_t npa_store_limit(const npa_store *s) { return s->limit; }
 
-uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
+uint64_t npa_places_number(const npa_queue *q, int requests)
+{
+    const npa_store *first = npa_store_of(q, requests);
+    uint64_t number = first != NULL ? first->number : 0;
+    int n = first != NULL && npa_stores->next != NULL ? npa_buffers_of(q, requests) : 0;
+    for (int i = 0; i < n; i++) { /* several devices: which has what */
+        const npa_buffer *b = q->buffers[i];
+        const npa_store *s = b->placed != NULL && !b->fresh ? b->placed
+                             : b->copy != NULL ? b->copy->store : NULL;
+        number += s != NULL && s != first ? s->number * 0x100000001b3u * (uint64_t)(i + 2) : 0;
+    }
+    return number;
+}
 
 bool npa_store_here(const npa_store *s) { return s->pid == npa_process_here(); }
 

@@ -26,7 +26,7 @@ static int fail(void)
 /* The backend that is asked for, with the place of the data of the first requests. */
 static uint64_t with_place(uint64_t backend, int requests)
 {
-    return backend ^ npa_place_number(npa_store_of(&npa_q, requests)) * 0x9e3779b97f4a7c15;
+    return backend ^ npa_places_number(&npa_q, requests) * 0x9e3779b97f4a7c15;
 }
 
 PyObject *npa_pending_now(PyObject *module, PyObject *nothing)

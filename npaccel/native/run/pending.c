@@ -9,10 +9,10 @@
 
 /* ------------------------------------------------------------------------------- snapshots */
 
-/* What of a buffer lies on a device, and there alone. */
+/* The device that a buffer lives on; what of it lies there, if anything does, and there alone. */
 struct npa_resident {
     int buffer;
-    npa_store *store;
+    npa_store *home, *store; /* store: where the copy is; NULL: there is none */
     size_t valid, newer;
 };
 
@@ -26,9 +26,12 @@ static bool copy_residence(npa_snapshot *s, const npa_queue *q)
         /* A cluster is no backend: nothing is planned here for what runs there */
         bool device = b->placed != NULL && b->placed->channel == NULL;
         s->place = s->place == NULL && !b->fresh && device ? b->placed : s->place;
-        if (c != NULL && c->store->channel == NULL) {
+        npa_store *store = c != NULL && c->store->channel == NULL ? c->store : NULL;
+        npa_store *home = device && !b->fresh ? b->placed : store;
+        if (home != NULL) {
             s->resident[s->nresident++] = (struct npa_resident){
-                i, c->store, npa_span_length(c->valid), npa_span_length(c->newer)};
+                i, home, store, store != NULL ? npa_span_length(c->valid) : 0,
+                store != NULL ? npa_span_length(c->newer) : 0};
         }
     }
     return n == 0 || s->resident != NULL;
@@ -147,10 +150,28 @@ static PyObject *get_residence(PyObject *self, void *unused)
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < of(self)->nresident; i++) {
         struct npa_resident *r = &of(self)->resident[i];
+        if (r->store == NULL) {
+            continue;
+        }
         npa_append(&list, Py_BuildValue("(iOnn)", r->buffer, r->store->name, (Py_ssize_t)r->valid,
                                         (Py_ssize_t)r->newer));
     }
     return list;
+}
+
+static PyObject *get_homes(PyObject *self, void *unused)
+{
+    (void)unused;
+    PyObject *table = PyDict_New();
+    for (int i = 0; table != NULL && i < of(self)->nresident; i++) {
+        struct npa_resident *r = &of(self)->resident[i];
+        PyObject *buffer = PyLong_FromLong(r->buffer);
+        if (buffer == NULL || PyDict_SetItem(table, buffer, r->home->name) < 0) {
+            Py_CLEAR(table);
+        }
+        Py_XDECREF(buffer);
+    }
+    return table;
 }
 
 static PyObject *get_sites(PyObject *self, void *unused)
@@ -291,6 +312,7 @@ static PyGetSetDef attributes[] = {
     {"scalars", get_scalars, NULL, "Values of their scalars.", NULL},
     {"serial", get_serial, NULL, "Number of the flush that it is for.", NULL},
     {"placement", get_placement, NULL, "The device that its data was given, or None.", NULL},
+    {"homes", get_homes, NULL, "The device that each buffer of it lives on.", NULL},
     {"residence", get_residence, NULL, "What of that lies on devices.", NULL},
     {"sites", get_sites, NULL, "(code, lasti) per request.", NULL},
     {"outline", get_outline, NULL, "A hash of the requests, sizes aside.", NULL},

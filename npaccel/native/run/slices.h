@@ -38,7 +38,7 @@ typedef struct {
     int64_t bytes;       /* of what they make, but for what is seen of the due one */
 } npa_cut;
 
-/* The request that made what request i finds there, if that has no memory of its own; -1: it has. */
+/* The request that made what request i finds there, if that has no memory of its own; or -1. */
 static inline int npa_cut_maker(const npa_cut *c, const npa_operand *o, int i)
 {
     int w = o->buffer >= 0 && c->uses[o->buffer].temporary ? c->uses[o->buffer].writer : -1;

@@ -6,7 +6,7 @@ fails the core runs that instead, so nothing is lost (native/run/program.c).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from npaccel.backends.base import Backend, Compiled
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     nodes = later("npaccel.ir.nodes")
 
-__all__ = ["HOST", "Device"]
+__all__ = ["HOST", "Device", "Several"]
 
 # Launches of a device that may fail, each by another kernel, before nothing is tried on it again.
 PATIENCE = 3
@@ -87,6 +87,10 @@ class Device:
             self._tell(f"{error}; the kernel runs with {HOST} instead", error, kernel.name)
         return None, self.lost or self._refused[kernel.name]
 
+    def of_step(self, reads: Sequence[int], writes: Sequence[int]) -> Device:
+        """Every step runs here."""
+        return self
+
     def note_failure(self, error: int) -> None:
         """A launch failed: the kernel is not tried again, after some not even the device."""
         self._failures += 1
@@ -94,3 +98,32 @@ class Device:
         self._tell(f"{failed}; it ran with {HOST} instead", failed)
         if self._failures >= PATIENCE:
             self.lost = f"{self.name}: {self._failures} launches failed"
+
+
+class Several:
+    """Devices of one run: a step runs where what it reads first lives, and its results live there.
+
+    Parameters
+    ----------
+    first : where steps run that read nothing of any device's.
+    homes : the device that each buffer lives on.
+
+    Attributes
+    ----------
+    name : that of the first.
+    """
+
+    def __init__(self, first: Device, homes: Mapping[int, Device]) -> None:
+        self.name, self.owner = first.name, first.owner
+        self._first, self._homes = first, dict(homes)
+
+    def place(self, kernel: nodes.Kernel, info: StepInfo) -> tuple[Compiled | None, str]:
+        """As the first one has it."""
+        return self._first.place(kernel, info)
+
+    def of_step(self, reads: Sequence[int], writes: Sequence[int]) -> Device:
+        """The device of the next step."""
+        found = next((self._homes[b] for b in reads if b in self._homes), self._first)
+        for buffer in writes:
+            self._homes.setdefault(buffer, found)
+        return found

@@ -25,7 +25,7 @@ from npaccel.later import Once, later
 from npaccel.own import os, time
 from npaccel.runtime.checking.comparing import Comparing
 from npaccel.runtime.devices.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate
-from npaccel.runtime.devices.choice import Device
+from npaccel.runtime.devices.choice import Device, Several
 from npaccel.runtime.devices.cost import Costs
 from npaccel.runtime.devices.machines import Machines
 from npaccel.runtime.engine.answers import Answers
@@ -175,7 +175,7 @@ class Engine:
         if due is not None and due.due:
             return self._review(pending, due)
         if is_device(backend):
-            return self._compile(pending, device=self.machines.device(backend))
+            return self._compile(pending, device=self._device(pending, backend))
         if pending.residence and backend == "auto":
             there = self._there(pending)
             if there is not None:
@@ -313,14 +313,14 @@ class Engine:
         planned = moved or passes.plan(trace, wraps=False)
         if not self.auto.stays(pending, describe(trace, planned)):
             return None
-        return self._compile(pending, device=self.machines.device(pending.residence[0][1]))
+        return self._compile(pending, device=self._device(pending, pending.residence[0][1]))
 
     def _compile(
         self,
         pending: Pending,
         name: str = "",
         kernel: Compile | None = None,
-        device: Device | None = None,
+        device: Device | Several | None = None,
     ) -> _native.Program:
         """Plan and compile now, unless a template fits. name: of the structure's, or ''."""
         known = self._fill(pending, name) if kernel is None and name else None
@@ -354,7 +354,7 @@ class Engine:
         name: str,
         trace: nodes.Trace,
         found: Made[Built],
-        device: Device | None,
+        device: Device | Several | None,
         *,
         anew: bool,
         tidy: bool,
@@ -522,6 +522,13 @@ class Engine:
         """
         named = self.backend_asked()
         return named if named != "auto" else pending.placement or named
+
+    def _device(self, pending: Pending, name: str) -> Device | Several:
+        """For what is to run there; if data decides that and lives on several, these."""
+        first, homes = self.machines.device(name), pending.homes
+        if self.backend_asked() != "auto" or len(set(homes.values())) < 2:
+            return first
+        return Several(first, {b: self.machines.device(home) for b, home in homes.items()})
 
     def backend_asked(self) -> str:
         """What the innermost `accelerate` block asks for, or the setting, wherever data lives."""

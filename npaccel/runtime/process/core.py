@@ -10,7 +10,7 @@ __all__ = ["Core"]
 
 # Changes after which the core reads what the process's control group allows: some files, which
 # takes longer than all the rest.
-LIMITS = ("", "guard", "host_memory", "nursery", "threads")
+LIMITS = ("", "guard", "nursery", "threads")
 
 
 class Core:
@@ -24,6 +24,7 @@ class Core:
     def __init__(self, config: Config) -> None:
         self._config = config
         self.guard_error = 0
+        self._host_memory = 0
         self.tell()
 
     def tell(self, changed: str = "") -> None:
@@ -32,11 +33,11 @@ class Core:
         changed: the only setting that may be another than before; empty: any may.
         """
         config, aside = self._config, why_aside()
-        limits = {
-            "nursery_bytes": config.nursery,
-            "host_memory": config.host_memory,
-            "threads": 1 if aside else config.threads,
-        }
+        limits = {"nursery_bytes": config.nursery, "threads": 1 if aside else config.threads}
+        most, before = config.host_memory, self._host_memory
+        self._host_memory = most
+        if most == 0 or most > before > 0:  # what is pending may need it
+            _native.limit_memory(most)
         self.guard_error = _native.configure(
             **(limits if changed in LIMITS else {}),
             threshold_bytes=config.threshold,
@@ -49,6 +50,7 @@ class Core:
             fast=int(config.accuracy == "fast"),
             divide=int(config.divide == "on"),
         )
+        _native.limit_memory(most)
         _native.trials(config.tiering == "adaptive")
 
     @property

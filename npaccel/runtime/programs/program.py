@@ -143,6 +143,9 @@ class Place(Protocol):
     def place(self, kernel: nodes.Kernel, info: StepInfo) -> tuple[Any, str]:
         """What it has compiled of a kernel and its name; or None and why it has not."""
 
+    def of_step(self, reads: Sequence[int], writes: Sequence[int]) -> Place:
+        """That for the next step, which uses these buffers: itself, or one of several."""
+
 
 # What was laid out, and the Program that the C core runs.
 Built = tuple[Draft, _native.Program]
@@ -196,7 +199,8 @@ def _placed(made: Draft, place: Place, trace: nodes.Trace, plan: nodes.Plan, thr
         ):
             continue
         try:
-            found, name_or_reason = place.place(step.kernel, info)
+            here = place.of_step(*_used(step))
+            found, name_or_reason = here.place(step.kernel, info)
         except CompileError as error:
             rejected.append((step.requests, str(error)))
             continue
@@ -207,13 +211,12 @@ def _placed(made: Draft, place: Place, trace: nodes.Trace, plan: nodes.Plan, thr
         if launcher is not None:
             grid = found.task_grid(step.extents, 1)
             scratch = found.scratch_bytes(step.extents)
-            steps_there = grid.band_step, grid.inner_step
-            cuts = may_cut(step.kernel)
-            number_there = len(devices)
-            there = Elsewhere(place.owner, number_there, steps_there, scratch, accesses(step), cuts)
+            steps_there, cuts = (grid.band_step, grid.inner_step), may_cut(step.kernel)
+            last = len(devices)
+            there = Elsewhere(here.owner, last, steps_there, scratch, accesses(step), cuts)
             devices.append(found)
         else:
-            there = Elsewhere(place.owner)
+            there = Elsewhere(here.owner)
             laid_out = _kernel_step(len(code), step, info, releases[number], found, threads)
             code.append(found)
         steps[number] = laid_out._replace(elsewhere=there)
@@ -423,6 +426,13 @@ def touched_bytes(shown: set[Touch], extents: tuple[int, ...]) -> int:
         for spans in buffers.values()
         for total in [sum(amount for _, _, amount in spans)]
     )
+
+
+def _used(step: nodes.KernelStep) -> tuple[list[int], list[int]]:
+    """The buffers that it reads, and writes."""
+    arrays = list(zip(step.kernel.arrays, step.arrays, strict=True))
+    read = [place.buffer for param, place in arrays if param.read]
+    return read, [place.buffer for param, place in arrays if param.written]
 
 
 def accesses(step: nodes.KernelStep) -> list[tuple[int, bool, bool, bool, int, int]]:
