@@ -314,7 +314,7 @@ class Program:
     compares: bool
     lost: float
     home: float
-    missed: tuple[tuple[int, float], ...]
+    missed: tuple[tuple[int, float, tuple[float, float, bool] | None], ...]
     due: bool
     single: bool
     planned: bool  # or it runs whatever requests there are block by block

@@ -238,7 +238,7 @@ SETTINGS: Final = (
         "off",
         "whether kernels that a device runs are divided between it and the host's threads, by what "
         "each takes",
-        choices=("on", "off"),
+        choices=("on", "off", "auto"),
     ),
     Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse, an eighth of all at most"),
     Setting("macro_cache", 256, "recorded variants of macro sections that are kept", minimum=1),
@@ -316,7 +316,7 @@ class Config:
     trace_cache_bytes: int
     host_memory: int
     device_memory: int
-    divide: Literal["on", "off"]
+    divide: Literal["on", "off", "auto"]
     nursery: int
     macro_cache: int
     tiering: Literal["adaptive", "eager", "off"]

@@ -262,9 +262,18 @@ def _missed(told: Explanation, program: _native.Program) -> tuple[Step, ...]:
     return tuple(_ran(step, *how) for step, how in zip(told.steps, program.missed, strict=True))
 
 
-def _ran(step: Step, why: int, share: float) -> Step:
+def _ran(
+    step: Step, why: int, share: float, trial: tuple[float, float, bool] | None = None
+) -> Step:
+    tried = ""
+    if trial is not None:
+        alone, both, _ = (f"{1e3 * seconds:.3g}" for seconds in trial)
+        tried = f"tried: the device alone {alone} ms, with the host {both} ms"
     if why == DIVIDED:
-        return step._replace(reason=f"divided: {share:.0%} of it there, the rest by the host")
+        text = f"divided: {share:.0%} of it there, the rest by the host"
+        return step._replace(reason=f"{text}; {tried}" if tried else text)
+    if not why and tried:
+        return step._replace(reason=f"not divided; {tried}")
     if why == IN_PARTS:
         return step._replace(reason="there was no room for all that it uses: it ran in parts")
     if why:

@@ -373,8 +373,8 @@ static PyObject *program_home(PyObject *self, void *closure)
     return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->home_ns);
 }
 
-/* Per step why its device did not run it the last time, 0: it did, or there is none; and which part
- * of it that did when it was divided. */
+/* Per step why its device did not run it the last time, 0: it did, or there is none; which part
+ * of it that did when it was divided, and how that was decided, as npa_choice_told has it. */
 static PyObject *program_missed(PyObject *self, void *closure)
 {
     (void)closure;
@@ -382,7 +382,8 @@ static PyObject *program_missed(PyObject *self, void *closure)
     PyObject *all = PyTuple_New(p->nsteps);
     for (int i = 0; all != NULL && i < p->nsteps; i++) {
         const step *s = &p->steps[i];
-        PyObject *why = Py_BuildValue("(id)", (int)s->missed, s->shares.there);
+        PyObject *why = Py_BuildValue("(idN)", (int)s->missed, s->shares.there,
+                                      npa_choice_told(&s->division));
         if (why == NULL) {
             Py_CLEAR(all);
             break;

@@ -193,6 +193,28 @@ static enum npa_ran run_apart(const step *s, const step *next, npa_launch *l, pa
     return ran == NPA_HOST_MUST ? npa_tiling_run(d, l, s->may_cut, run_part_here, here) : ran;
 }
 
+/* Trials of a step: the first ones show what each side does. */
+static const npa_choice_rules divisions = {.first = 2, .turn = 1, .kept = 32, .most = {1024, 256}};
+
+/* Whether it is divided this time. */
+static bool divides(step *s)
+{
+    return npa_divide == NPA_DIVIDE_ALL ||
+           (npa_divide == NPA_DIVIDE_TRIED && s->device->host_memory &&
+            npa_choice_way(&s->division, &divisions) == NPA_WAY_OTHER);
+}
+
+/* It went so, and took so long. */
+static void note_division(step *s, bool divided, enum npa_ran ran, uint64_t ns)
+{
+    bool compared = ran == (divided ? NPA_DIVIDED : NPA_THERE);
+    enum npa_way way = divided ? NPA_WAY_OTHER : NPA_WAY_USUAL;
+    if (npa_divide == NPA_DIVIDE_TRIED && s->device->host_memory &&
+        npa_choice_took(&s->division, &divisions, way, ns, compared)) {
+        npa_choice_decide(&s->division, &divisions, true);
+    }
+}
+
 /* On the step's device, or there and here; the evaluator's thread never asks. */
 static enum npa_ran run_there(step *s, const step *next, npa_queue *q, int64_t *words,
                               char *partials, part_run *here)
@@ -210,13 +232,16 @@ static enum npa_ran run_there(step *s, const step *next, npa_queue *q, int64_t *
                     .flags = here->flags,
                     .nslots = s->nslots};
     enum npa_ran ran = NPA_HOST_MUST;
-    if (npa_divide) {
+    bool divided = divides(s);
+    int64_t began = npa_clock_ns();
+    if (divided) {
         ran = npa_divided_run(d, &l, s->may_cut, run_part_here, here, &s->shares);
     }
     if (ran == NPA_HOST_MUST) {
         ran = d->host_memory ? run_shared(s, q, words, partials, here->flags)
                              : run_apart(s, next, &l, here);
     }
+    note_division(s, divided, ran, (uint64_t)(npa_clock_ns() - began));
     if (ran != NPA_HOST_MUST) {
         npa_spread_place(q, s->accesses, d->narrays);
     }

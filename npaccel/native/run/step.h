@@ -50,6 +50,7 @@ typedef struct {
     npa_access *accesses; /* of the device's kernel, one per array */
     npa_tiling may_cut;
     npa_shares shares; /* where it is divided between that and the host */
+    npa_choice division; /* whether that takes less time; the usual way is the device alone */
     int rank, narrays, band_rank, nwraps, nuses; /* band_rank: where there are wraps */
     wrap *wraps;
     int32_t *uses; /* per array NPA_USE_ and bytes of an element; none: indices say which */

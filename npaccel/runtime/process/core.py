@@ -11,6 +11,7 @@ __all__ = ["Core"]
 # Changes after which the core reads what the process's control group allows: some files, which
 # takes longer than all the rest.
 LIMITS = ("", "guard", "nursery", "threads")
+DIVIDES = ("off", "on", "auto")  # as the core numbers them
 
 
 class Core:
@@ -48,7 +49,7 @@ class Core:
             boundscheck=int(config.boundscheck == "on"),
             numpy=int(config.backend == "numpy"),
             fast=int(config.accuracy == "fast"),
-            divide=int(config.divide == "on"),
+            divide=DIVIDES.index(config.divide),
         )
         _native.limit_memory(most)
         _native.trials(config.tiering == "adaptive")

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -245,3 +247,43 @@ def test_from_a_thread_in_a_fork_and_in_flight():
         finally:
             os._exit(0 if good else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+TRIED = """
+import time
+import numpy as np
+import npaccel
+npaccel.config.tiering, npaccel.config.threshold, npaccel.config.threads = "eager", 0, 1
+npaccel.config.backend, npaccel.config.divide = "opencl", "auto"
+x = npaccel.asarray(np.random.default_rng(0).random(600_000))
+def work():
+    return npaccel.evaluate(np.exp(np.sin(x)) * np.cos(x) + np.log1p(x))
+with npaccel.config(divide="off"), npaccel.backend("llvm"):
+    want = np.array(work())
+seen = set()
+for _ in range(12):
+    assert np.array_equal(work(), want)
+    seen.add(npaccel.explain().steps[0].reason.split(":")[0].split(";")[0])
+assert seen >= {"", "divided"}, seen
+reason = npaccel.explain().steps[0].reason
+assert "tried: the device alone" in reason and "with the host" in reason, reason
+alone, both = (float(part.split()[-2]) for part in reason.split("tried: ")[1].split(", "))
+assert reason.startswith("divided") == (both < alone) or abs(alone - both) < 0.1 * alone, reason
+"""
+
+
+def test_by_trials(divided):
+    """The device alone and both sides take turns, and what took less goes on."""
+    if divided == "apart":
+        npaccel.config.divide = "auto"
+        x = npaccel.asarray(numbers(0, N))
+        for _ in range(8):
+            npaccel.evaluate(np.exp(np.sin(x)) + 1.0)
+            assert how() == [""]  # what comes home later would not be counted
+        return
+    command = [sys.executable, "-c", TRIED]
+    environment = {**os.environ, "POCL_DEVICES": "basic"}
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr
