@@ -259,9 +259,10 @@ class Pending:
     key: the requests and their buffers as words of eight bytes (native/trace/key.c), by which their
     program is found. scalars: values, 16 bytes each. rules: by id. serial: number of the flush
     that was to come. placement: the device that the user has given their data, under `auto`.
-    homes: per buffer that lives on a device its name. residence: per buffer that lies on a device (buffer, device, bytes that are right there, bytes
-    that are right there alone). sites: (code, lasti) per request. outline: a hash of them, sizes
-    and places aside. points: elements that they run over, all of them together.
+    homes: per buffer that lives on a device its name. residence: per buffer that lies on a device
+    (buffer, device, bytes that are right there, bytes that are right there alone). sites: (code,
+    lasti) per request. outline: a hash of them, sizes and places aside. points: elements that they
+    run over, all of them together.
     """
 
     key: bytes
