@@ -82,7 +82,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     npa_check_every = check > 0 ? check : npa_check_every;
     npa_boundscheck = boundscheck >= 0 ? boundscheck > 0 : npa_boundscheck;
     npa_fast = fast >= 0 ? fast > 0 : npa_fast;
-    npa_divide = divide >= 0 ? (enum npa_dividing)divide : npa_divide;
+    npa_divide = divide >= 0 ? divide : npa_divide;
     npa_numpy_chosen = numpy >= 0 ? numpy > 0 : npa_numpy_chosen;
     if (threads >= 0) {
         npa_pool_threads((int)threads); /* 0: what affinity and quota allow */

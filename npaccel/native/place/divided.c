@@ -23,7 +23,7 @@ enum { WORTH_NS = 1000000 };  /* what both would take together */
 enum { PROBES = 32 };         /* the part of the whole that shows an unknown side's speed */
 enum { LEAST_UNITS = 8 };
 
-enum npa_dividing npa_divide;
+int npa_divide;
 
 typedef struct {
     npa_parts there;

@@ -172,10 +172,10 @@ bool npa_writes_over(const npa_queue *q, const npa_access *accesses, int n);
 
 /* ------------------------------------------------------------------------------------ divided.c */
 
-/* A setting: steps are divided between their device and the host; TRIED: where that takes less time,
- * by trials, on devices that share the host's memory. */
-enum npa_dividing { NPA_DIVIDE_NONE, NPA_DIVIDE_ALL, NPA_DIVIDE_TRIED };
-extern enum npa_dividing npa_divide;
+/* A setting: steps are divided between their device and the host; TRIED: where that takes less
+ * time, by trials, on devices that share the host's memory. */
+enum { NPA_DIVIDE_NONE, NPA_DIVIDE_ALL, NPA_DIVIDE_TRIED };
+extern int npa_divide;
 /* Of a step: how often it was divided, what of it the device did then, from 0 to 1; what each does,
  * host and device, in parts of the whole a nanosecond; how late the device was. */
 typedef struct { uint64_t runs; double there, speeds[2], late; } npa_shares;

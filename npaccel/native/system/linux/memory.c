@@ -193,7 +193,12 @@ bool npa_memory_beyond(bool on)
 size_t npa_memory_room(void)
 {
     size_t most = npa_reservation.most, used = npa_reservation.stats.used_bytes;
-    return most > used ? most - used : 0;
+    size_t room = most > used ? most - used : 0;
+    if (!npa_reservation.limits && room < most / 8) { /* not all that is used need be touched */
+        size_t left = npa_limit_free();
+        room = room > left ? room : left;
+    }
+    return room;
 }
 
 /* For new pages, of which the nursery gives up as many as there is no room for. */
