@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.usefixtures("deferred"), pytest.mark.pending]
 N = 60
 
 
-MEMORY = ("armed_blocks", "live_ranges", "live_bytes", "nursery_bytes", "mappings")
+MEMORY = ("armed_blocks", "live_ranges", "live_bytes", "used_bytes", "nursery_bytes", "mappings")
 
 
 def counts() -> dict[str, object]:
