@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import signal
 import subprocess
@@ -11,8 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ import pytest
 from test_planner import _step, heat, numbers
 
 import npaccel
-from npaccel import BackendUnavailable, Cluster, ConfigError, Map, MapError, _native
+from npaccel import BackendUnavailable, Cluster, ConfigError, Map, MapError
 
 pytest.importorskip("distributed")
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
@@ -36,29 +34,6 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "NPA
 def no_kernels_here(setting: Any) -> None:
     """Workers compile; what they are compared with is NumPy's loops, which have the same bits."""
     setting("tiering", "off")
-
-
-@pytest.fixture(scope="module")
-def opened() -> Iterator[Callable[[int], Cluster]]:
-    """A cluster of so many workers, one for all tests: to start one takes seconds."""
-    if not _native.guarded():
-        pytest.skip("nothing can be hidden")
-    with ExitStack() as stack:
-        yield functools.cache(lambda workers: stack.enter_context(Cluster(workers)))
-
-
-@pytest.fixture(
-    scope="module", params=[2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4))]
-)
-def cluster(request: pytest.FixtureRequest, opened: Callable[[int], Cluster]) -> Cluster:
-    """So many worker processes of one thread."""
-    return opened(request.param)
-
-
-@pytest.fixture(scope="module")
-def two(opened: Callable[[int], Cluster]) -> Cluster:
-    """Two of them."""
-    return opened(2)
 
 
 def here(values: Any, made: Map | None = None) -> Any:
@@ -424,72 +399,7 @@ def test_a_script_runs_unchanged(tmp_path: Path) -> None:
     assert there.stdout == plain.stdout != ""
 
 
-# ------------------------------------------------------------------- made by owners, and moved
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda n: None,
-        lambda n: Map.block(SHAPE, n, axis=1, memory=(8, 15)),
-        lambda n: Map.row_block(SHAPE, n),
-    ],
-)
-def test_owners_make_their_blocks(cluster: Cluster, made: Any) -> None:
-    def numbered(block: Any) -> Any:  # in a function, since workers do not find this file
-        start = block.offset[0] if len(block.offset) == 1 else 1000.0 * block.owner
-        return start + np.arange(float(np.prod(block.extent))).reshape(block.extent)
-
-    given = made(cluster.nodes)
-    before = counts()
-    there = npaccel.from_blocks(numbered, SHAPE, device=cluster, map=given)
-    total = float((there * 2.0).sum())
-    assert counts()["uploaded_bytes"] == before["uploaded_bytes"]
-    here = npaccel.from_blocks(numbered, SHAPE, map=given or Map.block(SHAPE, cluster.nodes))
-    assert total == float((here * 2.0).sum())
-    assert raw(there) == raw(here)
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda n: Map.block(SHAPE, n, axis=1),
-        lambda n: Map.row_block(SHAPE, n),
-        lambda n: Map.block_cyclic(SHAPE, n, (16, 20)),
-    ],
-)
-@pytest.mark.parametrize("dtype", ["f8", "i4"])
-def test_owners_are_given_their_parts(cluster: Cluster, made: Any, dtype: str) -> None:
-    """Of arrays wherever they are, one of them computed there; they are not to be written."""
-
-    def combined(block: Any, x: Any, y: Any) -> Any:
-        assert x.shape == y.shape == block.extent and type(x) is np.ndarray
-        assert not x.flags.writeable
-        return np.cumsum(x, axis=-1) * 2 + y
-
-    values, mine = numbers(3, SHAPE, dtype), made(cluster.nodes)
-    x = npaccel.asarray(values.copy(), device=cluster)
-    y = x.T.copy().T * x.dtype.type(3)
-    npaccel.evaluate(y)
-    before = cluster.stats().get("read_bytes", 0)
-    found = npaccel.from_blocks(combined, SHAPE, dtype, of=(x, y), device=cluster, map=mine)
-    assert cluster.stats().get("read_bytes", 0) == before
-    alone = npaccel.from_blocks(combined, SHAPE, dtype, of=(values, values * 3), map=mine)
-    assert np.asarray(found).tobytes() == np.asarray(alone).tobytes()
-    assert np.asarray(x).tobytes() == values.tobytes()
-    with pytest.raises(MapError, match=r"shape \(3,\)"):
-        npaccel.from_blocks(combined, SHAPE, of=(values, values[0, :3]), device=cluster)
-
-
-def test_what_goes_wrong_in_a_function_is_raised(two: Cluster) -> None:
-    def fails(block: Any) -> Any:
-        raise KeyError(f"no file for {block.offset}")
-
-    with pytest.raises(KeyError, match="no file for"):
-        npaccel.from_blocks(fails, SHAPE, device=two)
-    for device in (None, two):
-        with pytest.raises(MapError, match=r"gave shape \(3,\) for block"):
-            npaccel.from_blocks(lambda block: np.ones(3), SHAPE, device=device)
+# --------------------------------------------------------------------------------------- moved
 
 
 def test_a_block_is_moved_to_the_owner_of_another(two: Cluster) -> None:
