@@ -244,10 +244,12 @@ static int end_flush(void)
     return npa_issue_warnings();
 }
 
-/* Memory did not suffice: runs in flight have some, so it goes on after them. *waited: it did. */
-static bool waits_for_memory(int status, bool *waited)
+/* Memory did not suffice: runs in flight have some, or had (beside) when it was asked for, so it
+ * goes on after them. *waited: it did. */
+static bool waits_for_memory(int status, bool beside, bool *waited)
 {
-    if (status >= 0 || *waited || npa_flights == 0 || &npa_q != &npa_recorded ||
+    beside |= npa_flights > 0;
+    if (status >= 0 || *waited || !beside || &npa_q != &npa_recorded ||
         npa_copy_is_lost() || PyErr_Occurred()) {
         return false;
     }
@@ -277,8 +279,9 @@ static int flush_queue(bool rounds)
         if (next == AGAIN) {
             continue;
         }
+        bool beside = npa_flights > 0;
         int status = run_stage(&s);
-        bool again = waits_for_memory(status, &waited);
+        bool again = waits_for_memory(status, beside, &waited);
         status = end_stage(&s, again ? 1 : status);
         if (s.interrupted && !PyErr_Occurred() && PyErr_CheckSignals() == 0 && status == 1) {
             continue; /* the handler raised nothing: the rest of the work is done after it */

@@ -464,10 +464,29 @@ static size_t made_by(const step *s, const npa_queue *q, bool *counted)
     return bytes;
 }
 
-size_t npa_program_needs(const npa_program *program, const npa_queue *q)
+/* Bytes of all that is written, at most; mostly there is room for them. */
+static size_t written_in_all(const npa_program *program, const npa_queue *q)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < program->nsteps; i++) {
+        const step *s = &program->steps[i];
+        npa_request *r = s->request >= 0 ? (npa_request *)(q->arena + q->at[s->request]) : NULL;
+        for (int k = 0; k < (r != NULL ? r->nout : s->nwrites); k++) {
+            int b = r != NULL ? npa_operand_at(r, r->nin + k)->buffer : s->writes[k];
+            npa_range *range = b >= 0 && q->buffers[b] != NULL ? q->buffers[b]->range : NULL;
+            bytes += range != NULL ? range->span : 0;
+        }
+    }
+    return bytes;
+}
+
+size_t npa_program_needs(const npa_program *program, const npa_queue *q, size_t room)
 {
     size_t now = 0, most = 0;
-    bool *counted = npa_program_single(program) ? NULL : calloc((size_t)q->nbuffers + 1, 1);
+    if (npa_program_single(program) || written_in_all(program, q) <= room) {
+        return 0;
+    }
+    bool *counted = calloc((size_t)q->nbuffers + 1, 1);
     for (int i = 0; counted != NULL && i < program->nsteps; i++) {
         const step *s = &program->steps[i];
         now += made_by(s, q, counted);

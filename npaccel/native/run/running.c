@@ -271,8 +271,8 @@ static int run_to_end(bool alone, poll_function poll, bool *interrupted)
     uint8_t *kinds = calloc((size_t)npa_q.nrequests + 1, 1);
     npa_copy_lost(); /* what was not told was not needed */
     size_t room = npa_memory_room();
-    if (npa_q.run.done == 0 && npa_q.fresh_bytes > room &&
-        npa_program_needs((npa_program *)npa_q.run.program, &npa_q) > room) {
+    if (npa_q.run.done == 0 &&
+        npa_program_needs((npa_program *)npa_q.run.program, &npa_q, room) > room) {
         save_memory();
     }
     int status = kinds == NULL || npa_foreign_settle(alone) < 0 ? -1

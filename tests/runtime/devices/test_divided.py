@@ -267,8 +267,6 @@ for _ in range(12):
 assert seen >= {"", "divided"}, seen
 reason = npaccel.explain().steps[0].reason
 assert "tried: the device alone" in reason and "with the host" in reason, reason
-alone, both = (float(part.split()[-2]) for part in reason.split("tried: ")[1].split(", "))
-assert reason.startswith("divided") == (both < alone) or abs(alone - both) < 0.1 * alone, reason
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import hypothesis
@@ -231,6 +232,36 @@ def test_an_overflow_is_told_where_a_result_is_infinite(tiering: str, setting) -
     x[:2, 0] = 1e308
     with pytest.warns(RuntimeWarning, match="overflow encountered in reduce"):
         assert np.isinf(np.asarray(np.add.reduce(na.asarray(x), axis=0))[0])
+
+
+def told(program: Any, x: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        np.array(program(x))
+    return [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize("tiering", ["off", "eager"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n", [400, 600, 40_000])
+def test_what_lanes_raise_when_they_are_put_together_is_told(
+    n: int, dtype: str, tiering: str, setting
+) -> None:
+    """Infinities of one lane, of two lanes, of two blocks and of two chunks; too much in all."""
+    setting("tiering", tiering)
+    large = np.ones((3, n), dtype)
+    large[:, :10] = np.finfo(dtype).max
+    cases = [large]
+    for first, second in ((3, 35), (3, 7), (3, n - 1), (n // 2, n // 2 + 5)):
+        cases.append(np.ones((3, n), dtype))
+        cases[-1][1, first], cases[-1][1, second] = np.inf, -np.inf
+    programs = [
+        lambda x: (x * x.dtype.type(1)).sum(1),
+        lambda x: x.sum(1),
+        lambda x: (x + x.dtype.type(0)).mean(),
+    ]
+    for x, program in itertools.product(cases, programs):
+        assert told(program, na.asarray(x)) == told(program, x) != []
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])

@@ -16,6 +16,7 @@ import npaccel
 
 pytestmark = [
     pytest.mark.pending,
+    pytest.mark.room,
     pytest.mark.skipif(npaccel.config.check != "off", reason="all results are looked at"),
 ]
 
