@@ -186,10 +186,10 @@ bool npa_program_waits(const npa_program *program);
 
 /* -------------------------------------------------------------------------------- program_run.c */
 
-/* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
- * with the next is safe. Fills kinds[request]. Needs no GIL. */
 /* Bytes of memory that it takes beside what is there, at most; 0: unknown, or less than room. */
 size_t npa_program_needs(const npa_program *program, const npa_queue *q, size_t room);
+/* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
+ * with the next is safe. Fills kinds[request]. Needs no GIL. */
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
                     void *arg, bool *interrupted, int *done);
 
