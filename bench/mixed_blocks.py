@@ -119,7 +119,7 @@ COMPOUND = (
     "ii, jj = np.nonzero({x:2}); {x}[ii, jj] += 1; {x}[ii[::-1], jj[::-1]] *= 0.5",
     "ok = {m:x}; {new} = np.where(ok, {x}, 0); {new}[ok] += {x}[ok]",
     "order = np.argsort({x:r1}, kind='stable'); {x} = {x}[order]; "
-    "{new} = np.empty_like(order); {new}[order] = np.arange(order.size)",
+    "{new} = np.zeros_like(order); {new}[order] = np.arange(order.size)",
     "lo, hi = {x:r}.min() + 0, {x}.max() + 0; {new} = ({x} - lo) / (hi - lo + 1)",
     "q0, r0 = np.divmod({x:r}, 3); {new} = q0 * 3 + r0",
     "parts = np.array_split({x:1}, 4); parts[1] *= 0.5; parts[2][:] = {k}; "

@@ -243,7 +243,8 @@ NEW = (
     "{new} = old_rng.permutation({x})", "{new} = np.random.normal(size={x}.shape)",
     "{new} = rng.permuted({x}, axis={ax:x})", "{new} = {x}.view(np.ndarray)",
     "{new} = np.asarray({x})", "{new} = np.asanyarray({x}, dtype=float)",
-    "{new} = {x}.byteswap().view({x}.dtype.newbyteorder()) if {x}.dtype.kind in 'iuf' else {x} * 1",
+    "{new} = {x}.byteswap().view({x}.dtype.newbyteorder()) if {x}.dtype.kind in 'iuf' "
+    "and {x}.itemsize <= 8 else {x} * 1",  # what fills up long doubles is undefined
     "{new} = {x}", "{new} = {x}", "{new} = np.float64({x:r}.max()) + np.zeros(2)",
     "{new} = {x}.max() + np.zeros(())", "{new} = np.array({x:r}.max()) + 0",
     "{new} = np.zeros((0, 3)) + {c}", "{new} = {x}[:0]",

@@ -21,7 +21,9 @@ from npaccel.ir.nodes import Request, View
 __all__ = ["MANY", "Machine", "Model", "Prediction", "group_size", "predict", "scaled"]
 
 
-MANY = 17  # nodes of which some tell the others what to run (relays.py)
+# Nodes of which some tell the others what to run (relays.py): for so many a second message takes
+# less than to tell each, by `latency_s` and `order_s` of a Machine (0.43 and 0.59 ms).
+MANY = 17
 
 
 @dataclass(frozen=True, slots=True)

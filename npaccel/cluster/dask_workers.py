@@ -273,7 +273,7 @@ class Fleet:
             tls = self._client.security.get_connection_args("client")["ssl_context"]
         for k in numbers:
             self._lines[k] = _line(places[k], ORDERS, tls)
-        if self.nodes >= relays.FEWEST:
+        if self.nodes >= relays.MANY:
             with suppress(Gone):  # then each is told directly, and it is seen who is gone
                 self._relays = relays.Relays(places, lambda place: _line(place, RELAY, tls))
 

@@ -18,9 +18,8 @@ from npaccel.cluster.costs import MANY, group_size
 from npaccel.cluster.orders import Order
 from npaccel.cluster.wires import Gone, Place, Wire, spoken
 
-__all__ = ["FEWEST", "Group", "Relay", "Relays"]
+__all__ = ["MANY", "Group", "Relay", "Relays"]
 
-FEWEST = MANY  # nodes that are told so
 Open: TypeAlias = Callable[[Place], Line]
 
 

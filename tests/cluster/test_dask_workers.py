@@ -232,7 +232,7 @@ def test_what_is_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def told_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of few nodes, too, some tell the others what to do."""
-    monkeypatch.setattr(relays, "FEWEST", 2)
+    monkeypatch.setattr(relays, "MANY", 2)
 
 
 @pytest.mark.usefixtures("told_by_others")

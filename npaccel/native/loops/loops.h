@@ -72,12 +72,15 @@ void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, i
 void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
 void npa_unpack_rows(char *to, int64_t rows, int64_t row_step, int64_t step, const char *from,
                      int64_t n, int size);
-/* Rows of n elements, tile by tile, where rows of one side share lines of the cache. */
+/* Rows of n elements, line after line of the side of which rows share lines of the cache. */
 void npa_turn(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
               int64_t from_step, int64_t rows, int64_t n, int size);
 enum { NPA_LINE = 64 }; /* bytes of a line of the processor's cache */
 /* Whether rows share such lines and a row's elements do not. */
-bool npa_lies_across(int64_t row_step, int64_t step);
+static inline bool npa_lies_across(int64_t row_step, int64_t step)
+{
+    return row_step != 0 && llabs(row_step) < NPA_LINE && llabs(step) >= NPA_LINE;
+}
 /* `size` bytes of each of the n places, in bytes from the first element. */
 void npa_pick_places_of(char *to, const char *from, const int64_t *places, int64_t n, int64_t size);
 /* p: mask, one, other, out. */

@@ -117,11 +117,6 @@ void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
 REPEAT_OF(uint32_t)
 REPEAT_OF(uint64_t)
 
-bool npa_lies_across(int64_t row_step, int64_t step)
-{
-    return row_step != 0 && llabs(row_step) < NPA_LINE && llabs(step) >= NPA_LINE;
-}
-
 /* As many rows as share lines of the processor's cache, line after line: each is fetched, or
  * filled, once, and asked for some lines ahead, of the next such rows at last. (Tiles that go along
  * the rows instead evict lines that lie a power of two apart.) */

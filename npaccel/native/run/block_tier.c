@@ -358,7 +358,9 @@ static void run_chunk(const run *r, int64_t number, block *b)
         b->n = end - b->first < r->t->block ? end - b->first : r->t->block;
         run_block(r, b);
     }
-    kinds_raised(false); /* what others raised */
+    if (g->nsinks > 0) {
+        kinds_raised(false); /* what others raised */
+    }
     for (int k = 0; k < g->nsinks; k++) {
         npa_sink_end(&r->sinks[k], b->scratch + r->state_at[k], number);
         atomic_fetch_or(&r->raised[g->sinks[k]], kinds_raised(false)); /* as lanes are combined */

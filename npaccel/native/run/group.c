@@ -374,16 +374,20 @@ static bool order_axes(npa_group *g)
     return true;
 }
 
-/* Whether to go through planes by several rows at a time, for views that lie across. */
-static bool goes_across(const npa_group *g)
+/* How many rows share lines of a view that lies across them; 0: there is none, or rows are so long
+ * that a block has but one. */
+static int64_t rows_across(const npa_group *g)
 {
     int last = g->ndim - 1;
-    bool across = false;
+    int64_t rows = 0;
     for (int i = 0; i < g->nviews && last > 0 && g->row <= LONG_ROW; i++) {
         const npa_view *v = &g->views[i];
-        across |= !v->hidden && npa_lies_across(v->strides[last - 1], v->strides[last]);
+        int64_t some = NPA_LINE / v->size;
+        if (!v->hidden && some > rows && npa_lies_across(v->strides[last - 1], v->strides[last])) {
+            rows = some;
+        }
     }
-    return across;
+    return rows;
 }
 
 static bool lay_out(npa_group *g)
@@ -401,9 +405,9 @@ static bool lay_out(npa_group *g)
     }
     int last = g->ndim - 1;
     g->row = g->shape[last];
-    g->across = g->nsinks == 0 && goes_across(g);
+    g->across = g->nsinks == 0 ? rows_across(g) : 0;
     bool whole =
-        g->nsinks > 0 || g->points == g->row || (g->row >= SHORT_ROW && !g->across);
+        g->nsinks > 0 || g->points == g->row || (g->row >= SHORT_ROW && g->across == 0);
     bool by_planes = g->row >= TINY_ROW && last > 0 && g->row * g->shape[last - 1] >= SHORT_ROW;
     g->inner = whole ? 1 : by_planes ? 2 : g->ndim;
     g->stretch = 1;

@@ -68,7 +68,7 @@ typedef struct {
      * or all. */
     int inner; /* axes of a stretch */
     int64_t row, stretch, stretches; /* elements; how many stretches */
-    bool across; /* a view lies across the rows of a plane: blocks should hold several */
+    int64_t across; /* rows that share lines of a view across them: blocks should hold all; or 0 */
 } npa_group;
 
 /* What an operand of an instruction is. */

@@ -12,7 +12,7 @@
 /* Bytes of slots and of what is read and written directly that should stay in the first caches, and
  * bounds of a block. Half as many: calls are too short; twice as many: slots leave the first
  * cache. */
-enum { BLOCK_BYTES = 48 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 32768, GRANULE = 64, LINE_ROWS = 8 };
+enum { BLOCK_BYTES = 48 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 32768, GRANULE = 64 };
 
 typedef struct {
     npa_group *g;
@@ -358,9 +358,9 @@ static void choose_block(const npa_group *g, npa_tape *t)
     }
     int64_t fits = BLOCK_BYTES / (bytes > 0 ? bytes : 1);
     fits = t->n == 1 ? MOST_BLOCK : fits; /* nothing is met again */
-    if (g->across) {
+    if (g->across > 0) {
         int64_t rows = MOST_BLOCK / g->row;
-        least = g->row * (rows < LINE_ROWS ? rows : LINE_ROWS);
+        least = g->row * (rows < g->across ? rows : g->across);
     }
     int64_t block = fits < least ? least : fits > MOST_BLOCK ? MOST_BLOCK : fits;
     int64_t parts = (g->stretch + block - 1) / block, granule = g->inner == 2 ? g->row : GRANULE;

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a task whose arrays pass through memory: words, arrays, bytes at most. */
 enum { MOST_WORDS = 512, MOST_ARRAYS = 64, MOST_ROOM = 1 << 20 };
+/* A second-level cache of 512 KiB, eight lines a set, of which these may stay; measured in
+ * docs/benchmarks.md, "Arrays that lie across the others". */
 enum { SETS = 1024, WAYS = 4, WRITTEN_LINES = 256 };
 
 /* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end.
