@@ -393,6 +393,10 @@ def looked_up(found: bool, /) -> int:
     """A program was looked for on disk: where none are found, larger new operations are NumPy's.
     Return how many were not there, since one was."""
 
+def smaller(known: bool, /) -> bool:
+    """Whether most operations on arrays below the threshold that could be recorded were, and many
+    of them. known: they were in the last process, so nobody waits until the block is older."""
+
 def serial(array: np.ndarray[Any, Any] | None, /) -> int | None:
     """Number of the flush that made (will make) an array of ours; with None: the next one's.
     A number above that: no flush made it."""

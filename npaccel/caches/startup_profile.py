@@ -32,12 +32,15 @@ class StartupProfile(NamedTuple):
     rules : of calls, as plain data that dispatch knows how to read.
 
     jobs : what was compiled after its end, or at least was to be.
+
+    smaller : it paid to record arrays below the threshold.
     """
 
     programs: tuple[Use, ...] = ()
     sizes: tuple[int, ...] = ()
     rules: tuple[tuple[Any, ...], ...] = ()
     jobs: tuple[tuple[Any, ...], ...] = ()
+    smaller: bool = False
 
 
 class StartupProfiles:
@@ -75,14 +78,16 @@ class StartupProfiles:
         sizes: tuple[int, ...],
         rules: tuple[tuple[Any, ...], ...] = (),
         jobs: Sequence[tuple[Any, ...]] = (),
+        smaller: bool = False,
     ) -> str:
         """Note what this process used, unless that is what is known already. Returns the entry's
         name, if there is one now."""
-        profile = StartupProfile(tuple(programs[:MOST_PROGRAMS]), sizes, rules, tuple(jobs))
+        used = tuple(programs[:MOST_PROGRAMS])
+        profile = StartupProfile(used, sizes, rules, tuple(jobs), smaller)
         same = set(profile.programs) == set(self.found.programs)
         same = same and sorted(profile.sizes) == sorted(self.found.sizes)
         same = same and set(profile.rules) == set(self.found.rules)
-        same = same and profile.jobs == self.found.jobs
+        same = same and profile.jobs == self.found.jobs and smaller == self.found.smaller
         store, name = self._store(), self._name()
         if not self._own or store is None or not name:
             return ""

@@ -168,6 +168,18 @@ def test_a_loop_that_nobody_reads_is_tried(way: Way, program: Callable[[int], np
         assert program(rounds).tobytes() == expected.tobytes()
 
 
+def test_whether_it_pays_is_told(way: Way) -> None:
+    """So that the next process with the same command need not wait to find out."""
+    u, v = np.random.default_rng(1).random((2, SMALL))
+    for paces, pays in [(NUMPY_WINS, False), (NUMPY_LOSES, True)]:
+        way(paces)
+        assert not _native.smaller(False)
+        with npaccel.accelerate():
+            for _ in range(3000):
+                float((u * v - 0.5)[7])
+        assert _native.smaller(False) is pays
+
+
 def test_it_is_tried_again(way: Way) -> None:
     way((2000, 1000))
     u, v = np.random.default_rng(1).random((2, SMALL))

@@ -378,6 +378,7 @@ static PyMethodDef methods[] = {
     {"trials", npa_autotune_trials, METH_VARARGS, NPA_DOC_trials},
     {"tried", npa_tried, METH_NOARGS, NPA_DOC_tried},
     {"looked_up", npa_looked_up, METH_O, NPA_DOC_looked_up},
+    {"smaller", npa_smaller, METH_O, NPA_DOC_smaller},
     {"plans", npa_py_plans, METH_NOARGS, NPA_DOC_plans},
     {"pending", npa_pending_now, METH_NOARGS, NPA_DOC_pending},
     {"history", npa_py_history, METH_O, NPA_DOC_history},

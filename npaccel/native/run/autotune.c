@@ -55,6 +55,7 @@ static place places[PLACES];
 static uint64_t left_to_numpy = 1, worth = WORTH; /* bytes */
 static unsigned missed; /* programs that were not on disk, since one was */
 static uint64_t rounds; /* the number of the latest one */
+static struct { uint64_t recorded, left; } smaller; /* operations on arrays below the threshold */
 static __thread uint64_t arrived; /* the operation that this thread is about to record */
 static __thread uint64_t latest;  /* the one that it has recorded last */
 static __thread struct {
@@ -167,6 +168,7 @@ static void rest(place *p)
     uint64_t rests = kept > worth ? kept : worth;
     rests = rests < MOST_REST_NS ? rests : MOST_REST_NS;
     p->skipped += (uint32_t)(rests / (ns + 1));
+    smaller.left += rests / (ns + 1);
     c->left = 0; /* rounds of NumPy's until there is a trial again */
     npa_rest(1e-9 * (double)rests);
 }
@@ -415,6 +417,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     bool left = may && idle && current.way == NUMPYS &&
                 (call ? is_called(p, key) : p->key == key && p->head == current.head);
     npa_count.passed += left;
+    *(left ? &smaller.left : &smaller.recorded) += bytes < npa_ours_here();
     arrived = left ? 0 : arrived;
     /* Of smaller ones some are looked at, as of all that is small */
     if (left && bytes >= LEAST_LOOKED_AT) {
@@ -495,7 +498,7 @@ PyObject *npa_autotune_trials(PyObject *module, PyObject *args)
     }
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
     memset(places, 0, sizeof places);
-    left_to_numpy = 1, worth = bytes, missed = 0;
+    left_to_numpy = 1, worth = bytes, missed = 0, smaller.recorded = smaller.left = 0;
     current.head = 0, current.way = RECORDED;
     npa_contention_uncrowded();
     Py_RETURN_NONE;
@@ -515,6 +518,18 @@ PyObject *npa_tried(PyObject *module, PyObject *nothing)
                                        npa_choice_told(&p->choice)));
     }
     return all;
+}
+
+/* smaller(known): whether it paid to record smaller arrays; known: the last process says that. */
+PyObject *npa_smaller(PyObject *module, PyObject *known)
+{
+    enum { LEAST_RECORDED = 4096 };
+    (void)module;
+    if (known == Py_True) {
+        npa_rest(0);
+    }
+    return PyBool_FromLong(smaller.recorded > LEAST_RECORDED &&
+                           smaller.recorded / 4 > smaller.left);
 }
 
 /* looked_up(found): a program was on disk, or was not; how many were not, since one was. */
@@ -552,7 +567,8 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * rounds NumPy's are what they would be without that, small.c's (npa_passed), with its memory; what
  * lives long lies in ours (buffer.c). A call takes microseconds there, so what asking costs counts:
  * where NumPy's way is kept nobody asks until a trial more costs a small part of what the rounds
- * took (rest), and in the first second nobody does (rest_at_first). Functions take part only if
+ * took (rest), and in the first second nobody does (rest_at_first), but where it has paid in the
+ * last process with the same command (npa_smaller). Functions take part only if
  * their result waits, as a copy's does (npa_coarse).
  *
  * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */

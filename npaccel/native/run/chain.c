@@ -62,12 +62,43 @@ static bool is_spread(const npa_chain_use *u)
     return span > wave_bytes() && 2 * span > u->end - u->first;
 }
 
+static bool is_alike(const npa_chain_kernel *a, int i, const npa_chain_kernel *b, int j)
+{
+    const npa_chain_use *x = &a->uses[i], *y = &b->uses[j];
+    if (x->base != y->base || x->low != y->low || x->high != y->high || a->n != b->n ||
+        a->axis != b->axis || a->naxes != b->naxes || a->unit != b->unit || !x->ordered) {
+        return false;
+    }
+    bool same = y->ordered;
+    for (int d = a->axis; same && d < a->axis + a->naxes; d++) {
+        same = x->strides[d] == y->strides[d] && a->s->words[d] == b->s->words[d];
+    }
+    return same;
+}
+
+/* Whether kernel k waits for that use anyway, as for a later kernel's like it, which does: so that
+ * of rounds of a loop the latest matters. Those of k begin at number `first`. */
+static bool is_implied(const npa_chain *c, int first, int n, int late_use, int early, int use)
+{
+    const npa_chain_kernel *e = &c->kernels[early];
+    for (int i = first; i < n; i++) {
+        const npa_clash *x = &c->clashes[i];
+        const npa_chain_kernel *between = &c->kernels[x->early];
+        if (x->late_use == late_use && x->early > early &&
+            conflict(&between->uses[x->early_use], &e->uses[use]) &&
+            is_alike(between, x->early_use, e, use)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* False: no memory, or they gain nothing from following each other. */
 static bool find_clashes(npa_chain *c, int k)
 {
     const npa_chain_kernel *late = &c->kernels[k];
     int n = c->begin[k];
-    for (int e = 0; e < k; e++) {
+    for (int e = k - 1; e >= 0; e--) {
         const npa_chain_kernel *early = &c->kernels[e];
         for (int i = 0; i < late->nuses * early->nuses; i++) {
             int mine = i / early->nuses, other = i % early->nuses;
@@ -76,6 +107,9 @@ static bool find_clashes(npa_chain *c, int k)
             }
             if (is_spread(&late->uses[mine]) || is_spread(&early->uses[other])) {
                 return false;
+            }
+            if (is_implied(c, c->begin[k], n, mine, e, other)) {
+                continue;
             }
             if (n == c->room) {
                 npa_clash *more = realloc(c->clashes, 2 * (size_t)(n + 16) * sizeof *more);
@@ -118,7 +152,7 @@ static bool make_kernel(npa_chain_kernel *k, const step *s, const npa_queue *q,
     for (int i = 0; i < s->narrays; i++) {
         const patch *p = &s->patches[i];
         npa_chain_use *u = &uses[i];
-        u->buffer = p->a, u->base = npa_patch_offset(p, q), u->strides = s->words + p->word + 1;
+        u->buffer = u->owner = p->a, u->base = npa_patch_offset(p, q), u->strides = s->words + p->word + 1;
         u->written = s->uses[i] & NPA_USE_WRITTEN;
         reach(k, u, s->uses[i] >> NPA_USE_BYTES);
         int64_t moves = u->end - u->first - (u->high - u->low); /* from the first index on */
@@ -129,15 +163,57 @@ static bool make_kernel(npa_chain_kernel *k, const step *s, const npa_queue *q,
     return true;
 }
 
-static bool touches_new(const npa_chain *c, const npa_chain_kernel *k, npa_queue *q)
+/* Whether it gets its memory when the kernel runs. */
+static bool is_new(const npa_buffer *b)
 {
-    for (int i = 0; i < k->nuses; i++) {
-        int b = k->uses[i].buffer;
-        if (q->buffers[b]->fresh && !c->places[b].used) {
-            return true;
+    return b->fresh && b->copy == NULL && (b->range != NULL ? b->range->work == NULL : b->gone);
+}
+
+/* Whose memory a new buffer takes: that of one like it which is given back. -1: nobody's. */
+static int find_donor(const npa_chain *c, int b, const npa_queue *q)
+{
+    const npa_buffer *mine = q->buffers[b];
+    for (int d = 0; d < c->nbuffers && mine->range != NULL; d++) {
+        const npa_buffer *dead = q->buffers[d];
+        if (c->owners[d].spare && dead->size == mine->size && dead->range != NULL &&
+            dead->range->span == mine->range->span) {
+            return d;
         }
     }
-    return false;
+    return -1;
+}
+
+/* Note whose memory it is that the kernel uses. given_back: some was. False: it would take more than
+ * if each ran alone. */
+static bool find_memory(npa_chain *c, npa_chain_kernel *k, const npa_queue *q, bool given_back)
+{
+    for (int i = 0; i < k->nuses; i++) {
+        npa_chain_use *u = &k->uses[i];
+        npa_chain_owner *o = &c->owners[u->owner];
+        if (o->memory < 0) {
+            o->made = is_new(q->buffers[u->owner]);
+            o->donor = o->made && given_back ? find_donor(c, u->owner, q) : -1;
+            if (o->made && given_back && o->donor < 0) {
+                return false;
+            }
+            o->memory = o->donor >= 0 ? c->owners[o->donor].memory : u->owner;
+        }
+        if (o->donor >= 0) {
+            c->owners[o->donor].spare = false;
+        }
+        u->buffer = o->memory;
+    }
+    return true;
+}
+
+/* What the step gives back can be the memory of what a later one makes. */
+static void note_spare(npa_chain *c, const step *s, const npa_queue *q)
+{
+    for (int i = 0; i < s->nreleases; i++) {
+        const npa_buffer *b = q->buffers[s->releases[i]];
+        c->owners[s->releases[i]].spare =
+            c->owners[s->releases[i]].made && b->next == b && !npa_q.repeatable;
+    }
 }
 
 static void note_places(npa_chain *c, const npa_chain_kernel *k)
@@ -158,13 +234,13 @@ static void gather(npa_chain *c, const step *steps, int nsteps, npa_queue *q)
     npa_chain_use *uses = c->uses;
     for (c->n = 0; c->n < nsteps && c->n < NPA_LONGEST_CHAIN; c->n++) {
         npa_chain_kernel *k = &c->kernels[c->n];
-        if (!make_kernel(k, &steps[c->n], q, uses) || (given_back && touches_new(c, k, q)) ||
+        if (!make_kernel(k, &steps[c->n], q, uses) || !find_memory(c, k, q, given_back) ||
             !find_clashes(c, c->n)) {
             break;
         }
         uses += k->nuses;
         c->extents[c->n] = k->n;
-        note_places(c, k);
+        note_spare(c, &steps[c->n], q);
         given_back |= steps[c->n].nreleases > 0;
     }
 }
@@ -225,14 +301,17 @@ static void find_windows(npa_chain *c, const step *steps, int earlier, npa_queue
     for (int k = 0; k < c->n; k++) {
         const step *s = c->kernels[k].s;
         for (int i = 0; i < s->nreleases; i++) {
-            int b = s->releases[i];
-            c->places[b].window = c->places[b].used && q->buffers[b]->fresh;
+            c->owners[s->releases[i]].released = true;
         }
+    }
+    for (int b = 0; b < c->nbuffers; b++) {
+        c->places[b].window = c->places[b].used;
     }
     for (int k = 0; k < c->n; k++) {
         for (int i = 0; i < c->kernels[k].nuses; i++) {
             const npa_chain_use *u = &c->kernels[k].uses[i];
-            c->places[u->buffer].window &= u->ordered;
+            c->places[u->buffer].window &=
+                u->ordered && c->owners[u->owner].released && q->buffers[u->owner]->fresh;
         }
     }
     for (int i = -earlier; i < 0; i++) {
@@ -254,7 +333,8 @@ void npa_chain_drop(npa_chain *c)
         for (int k = 0; k < NPA_LONGEST_CHAIN; k++) {
             free(c->flags[k]);
         }
-        free(c->uses), free(c->clashes), free(c->places), free(c->low), free(c->words), free(c);
+        free(c->uses), free(c->clashes), free(c->places), free(c->owners);
+        free(c->low), free(c->words), free(c);
     }
 }
 
@@ -269,12 +349,16 @@ static npa_chain *chain_new(const step *steps, int nsteps, npa_queue *q)
         c->nbuffers = q->nbuffers;
         c->uses = malloc(uses * sizeof *c->uses);
         c->places = calloc((size_t)q->nbuffers + 1, sizeof *c->places);
+        c->owners = calloc((size_t)q->nbuffers + 1, sizeof *c->owners);
         c->low = malloc(2 * PARTS * NPA_LONGEST_CHAIN * sizeof *c->low);
         c->high = c->low + PARTS * NPA_LONGEST_CHAIN;
     }
-    if (c == NULL || c->uses == NULL || c->places == NULL || c->low == NULL) {
+    if (c == NULL || c->uses == NULL || c->places == NULL || c->owners == NULL || c->low == NULL) {
         npa_chain_drop(c);
         return NULL;
+    }
+    for (int b = 0; b < q->nbuffers; b++) {
+        c->owners[b].memory = c->owners[b].donor = -1;
     }
     return c;
 }
@@ -312,6 +396,23 @@ static bool settle(npa_chain *c)
     return false;
 }
 
+/* What the kernel makes takes the memory of what earlier ones have made and given back. */
+static bool hand_over(npa_chain *c, const npa_chain_kernel *k, npa_queue *q)
+{
+    for (int i = 0; i < k->nuses; i++) {
+        npa_chain_owner *o = &c->owners[k->uses[i].owner];
+        if (o->donor >= 0) {
+            npa_buffer *dead = q->buffers[o->donor];
+            if (!npa_range_inherit(q->buffers[k->uses[i].owner]->range, dead->range)) {
+                return false;
+            }
+            dead->range = NULL, dead->gone = true;
+            o->donor = -1;
+        }
+    }
+    return true;
+}
+
 /* Addresses, and what raised flags: all that it needs. */
 static bool bind_all(npa_chain *c, npa_queue *q)
 {
@@ -329,7 +430,8 @@ static bool bind_all(npa_chain *c, npa_queue *q)
     for (int k = 0; k < c->n; k++) {
         const step *s = c->kernels[k].s;
         c->flags[k] = calloc((size_t)s->nslots + 1, sizeof **c->flags);
-        if (c->flags[k] == NULL || npa_step_bind(s, q, words, NULL, false) < 0) {
+        if (c->flags[k] == NULL || !hand_over(c, &c->kernels[k], q) ||
+            npa_step_bind(s, q, words, NULL, false) < 0) {
             return false;
         }
         words += s->nwords;
@@ -395,5 +497,7 @@ size_t npa_chain_scratch(const npa_chain *c)
  * each part's bytes lie behind those of the part before, since a window moves all that lies between
  * its first byte and its last.
  *
- * Kernels whose results die one after the other share memory; a chain ends where it would need more
- * than they do. */
+ * Results that die one after the other have the same memory here, too: who takes it over has to
+ * follow who had it, as any writer. A chain ends where it would need more than its kernels do. Of
+ * rounds of a loop the first is then through with some rows while the last begins with them, and
+ * all of them go through memory once. */

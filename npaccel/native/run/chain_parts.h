@@ -11,7 +11,7 @@
 
 /* An array as a kernel uses it. Bytes from the buffer's base. */
 typedef struct {
-    int buffer;
+    int buffer, owner; /* by the queue's numbers: whose memory it is, and whose it is by now */
     bool written, ordered; /* ordered: bytes grow with the index */
     int64_t base, low, high; /* of index 0: its address, and the bytes there of the other axes */
     int64_t first, end;      /* of all indices */
@@ -32,6 +32,13 @@ typedef struct {
     bool used, written, window;
 } npa_chain_place;
 
+/* A buffer, and whose memory it has: its own, or that of one that the chain has made, used and given
+ * back. */
+typedef struct {
+    int memory, donor; /* -1: it was not met; it takes nobody's */
+    bool made, spare, released; /* by the chain; made, given back and not taken; given back */
+} npa_chain_owner;
+
 /* Uses of two kernels whose order matters. */
 typedef struct { int16_t early, early_use, late_use; } npa_clash;
 
@@ -42,7 +49,8 @@ struct npa_chain {
     npa_chain_use *uses;
     npa_clash *clashes; /* of kernel k: from begin[k] on */
     int begin[NPA_LONGEST_CHAIN + 1], room;
-    npa_chain_place *places; /* per buffer of the queue */
+    npa_chain_place *places; /* per buffer of the queue, of memory that it brings */
+    npa_chain_owner *owners; /* per buffer of the queue */
     int64_t extents[NPA_LONGEST_CHAIN]; /* indices of each kernel */
     int64_t *low, *high; /* per part and kernel: the indices of the part are [low, high) */
     uint32_t *flags[NPA_LONGEST_CHAIN];

@@ -48,7 +48,7 @@ static void move_window(npa_chain *c, int64_t *words, int b, int64_t *moved, int
         const step *s = c->kernels[k].s;
         for (int i = 0; i < s->narrays; i++) {
             const patch *p = &s->patches[i];
-            if (p->a == b) {
+            if (c->kernels[k].uses[i].buffer == b) {
                 base = (char *)(intptr_t)(w[p->word] - c->kernels[k].uses[i].base);
                 w[p->word] += by;
             }

@@ -74,17 +74,36 @@ bool npa_goes_on(bool rounds)
 {
     return !rounds || npa_over_limit() ||
            (is_known() && npa_q.known.cut && npa_q.known.loop.start == 0 &&
-            npa_q.known.loop.rounds > together(INT_MAX));
+            (npa_q.known.loop.rounds > together(INT_MAX) || npa_q.known.end < npa_q.nrequests));
+}
+
+static bool is_cut(npa_loop loop)
+{
+    return loop.rounds >= LEAST_ROUNDS && loop.rounds * loop.period >= LEAST_LOOPED / 2;
+}
+
+/* The first loop of the queue: the one that it ends with, or one before that. */
+static npa_loop first_loop(int *end)
+{
+    *end = npa_q.nrequests;
+    npa_loop first = npa_loop_find(*end), before = first;
+    while (is_cut(before) && before.start >= LEAST_LOOPED) {
+        before = npa_loop_find(first.start);
+        *end = is_cut(before) ? first.start : *end;
+        first = is_cut(before) ? before : first;
+    }
+    return first;
 }
 
 static void find_loop(bool rounds)
 {
     int n = npa_q.nrequests;
     bool long_enough = n >= LEAST_LOOPED && !npa_match_inside() && !npa_check_mode;
-    npa_q.known.generation = npa_q.generation;
-    npa_q.known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
-    npa_q.known.cut = long_enough && npa_q.known.loop.rounds >= LEAST_ROUNDS &&
-                      npa_q.known.loop.rounds * npa_q.known.loop.period >= LEAST_LOOPED / 2;
+    npa_q.known.generation = npa_q.generation, npa_q.known.end = n;
+    npa_q.known.loop = long_enough                   ? first_loop(&npa_q.known.end)
+                       : rounds && !npa_check_mode ? npa_loop_find(n)
+                                                     : (npa_loop){0};
+    npa_q.known.cut = long_enough && is_cut(npa_q.known.loop);
     npa_q.known.fuses = npa_q.known.cut && npa_loop_fuses(npa_q.known.loop);
     uint64_t looks = npa_q.known.fuses ? npa_q.known.loop.looks : 0;
     if (rounds && looks != 0 && looks != npa_q.gone.looks) {
@@ -123,7 +142,7 @@ int npa_next_to_run(bool rounds, int *round)
     }
     int run = npa_q.known.steady ? together(loop->rounds) : together(loop->rounds - 1);
     *round = npa_q.known.cut && loop->rounds > run ? loop->period * run : 0;
-    return rounds && loop->rounds > 0 ? end : npa_q.nrequests;
+    return rounds && loop->rounds > 0 && npa_q.known.end == npa_q.nrequests ? end : npa_q.known.end;
 }
 
 /* Whether the next round, of as many requests, runs over other sizes. */
@@ -174,7 +193,7 @@ void npa_note_ran(int requests, int period, bool compiled, uint64_t before, bool
     if (npa_q.known.generation == before && npa_q.known.cut && (first || some) &&
         npa_q.nrequests > 0) { /* short of memory, more may have run */
         loop->rounds -= some ? requests / loop->period : 0;
-        loop->start = 0;
+        loop->start = 0, npa_q.known.end -= requests;
         npa_q.known.generation = npa_q.generation;
     }
     if (period > 0) {

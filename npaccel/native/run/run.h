@@ -339,6 +339,7 @@ void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
 PyObject *npa_autotune_trials(PyObject *module, PyObject *args);
 PyObject *npa_tried(PyObject *module, PyObject *nothing);
 PyObject *npa_looked_up(PyObject *module, PyObject *found);
+PyObject *npa_smaller(PyObject *module, PyObject *known);
 
 /* -------------------------------------------------------------------------------------- check.c */
 

@@ -115,11 +115,11 @@ static npa_loop begin_at_head(npa_loop loop, int n)
     return loop;
 }
 
-/* The loop that the last requests are in, but for those that nothing in the queue is like. With the
- * lock. Note [Boundaries] */
-npa_loop npa_loop_find(void)
+/* The loop that the last of the first n requests are in, but for those that none of them is like.
+ * With the lock. Note [Boundaries] */
+npa_loop npa_loop_find(int n)
 {
-    int n = npa_q.nrequests;
+    int room = n;
     npa_loop found = {0};
     uint64_t *items = malloc(2 * sizeof *items * (size_t)(n + 1));
     int *seen = malloc(sizeof *seen * (size_t)(n + 1));
@@ -129,9 +129,9 @@ npa_loop npa_loop_find(void)
         }
         n = count_to_repeated(items, n);
         for (int i = 0; i < n; i++) {
-            items[npa_q.nrequests + i] = items[n - 1 - i];
+            items[room + i] = items[n - 1 - i];
         }
-        found = n > 1 ? find_period(items + npa_q.nrequests, n, seen) : found;
+        found = n > 1 ? find_period(items + room, n, seen) : found;
         found = found.rounds > 2 ? begin_at_head(found, n) : found;
         if (found.rounds > 0) {
             found.looks = appearance((npa_request *)(npa_q.arena + npa_q.at[found.start])) * 31 +
@@ -265,9 +265,9 @@ void npa_rest_kept(int n)
  * at the end cut nothing (rounds.c): they are a loop of some function's, and the next round, which
  * may be longer by one request before them, would be cut elsewhere.
  *
- * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is
- * code for one, each found by its own key, since rounds may differ in all but their lines; the last
- * one with what follows. Rounds that would make one kernel run several together, so that not each
+ * What a flush runs (flush.c): what comes before the first loop; its rounds, one by one where there
+ * is code for one, each found by its own key, since rounds may differ in all but their lines; the
+ * last one with what follows, until another loop begins. Rounds that would make one kernel run several together, so that not each
  * of them goes through memory: all of them, and what follows, where a loop had as many rounds the
  * last times; else a power of two, and what other numbers leave over is smaller powers, so that a
  * loop whose rounds vary needs few programs. Without code all of it is one run, which is the

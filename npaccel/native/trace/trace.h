@@ -154,10 +154,10 @@ struct npa_queue {
     uint64_t backend; /* that was asked for when the last request was recorded */
     uint64_t generation; /* of its latest change; no two queues have the same */
     npa_run run;
-    /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run
-     * one by one if there is code for them; fuses: or several as one; steady: as many as ever. Note
-     * [Boundaries] in loop_detection.c */
-    struct { uint64_t generation; npa_loop loop; bool cut, fuses, steady; } known;
+    /* What is left of its first loop, while this is its generation. end: of what goes with it, which
+     * is another loop's beginning or all; cut: its rounds run one by one if there is code for them;
+     * fuses: or several as one; steady: as many as ever. Note [Boundaries] in loop_detection.c */
+    struct { uint64_t generation; npa_loop loop; int end; bool cut, fuses, steady; } known;
     /* Since results were looked at: a loop that was met, what a limit has run */
     struct { uint64_t looks; int requests; } gone;
     int looked; /* requests before which no loop is looked for; 0: the least */
@@ -418,7 +418,7 @@ uint64_t npa_key_state(const npa_buffer *b);
 
 /* ----------------------------------------------------------------------------- loop_detection.c */
 
-npa_loop npa_loop_find(void);
+npa_loop npa_loop_find(int n); /* of the first n requests */
 bool npa_loop_fuses(npa_loop loop); /* its rounds would make one kernel */
 void npa_mark_later(int first);
 void npa_keep_rest(int done);

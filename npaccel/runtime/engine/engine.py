@@ -551,6 +551,7 @@ class Engine:
 
         make_rules : from what `end` was told, until so many seconds are over.
         """
+        _native.smaller(profile.smaller)
         if _native.prepare(profile.sizes, PREPARED_BYTES):
             system.at_fork(before=_native.prepare_end)
         make_rules(profile.rules, RULES_S)
@@ -565,7 +566,9 @@ class Engine:
         folder, limit = self._cache()
         seconds = self.config.linger if linger and folder else 0.0
         jobs = self._unfinished() if seconds else []
-        entry = self.disk.startup_profiles.keep(self.stored.used, _native.new_sizes(), rules, jobs)
+        entry = self.disk.startup_profiles.keep(
+            self.stored.used, _native.new_sizes(), rules, jobs, _native.smaller(False)
+        )
         if entry and jobs and self._nobody_lingers():
             self.tiers.leave(Rest(entry, self.threads, folder, limit, seconds))
         self.disk.end()

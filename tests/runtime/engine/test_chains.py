@@ -48,6 +48,26 @@ def test_a_stencil_in_place_has_numpys_bits(shape, dtype, threads) -> None:
     assert chained() >= 4
 
 
+def slopes(u):
+    """What is made last is as large as what died before it."""
+    for _ in range(3):
+        u[1:-1] += 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
+    return u, u[2:] - u[:-2]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("shape", [(900, 640), (900_000,)])
+def test_what_dies_leaves_its_memory_to_what_is_made_next(shape, threads) -> None:
+    """So that all kernels are one chain."""
+    u = np.random.default_rng(3).random(shape)
+    for _ in range(3):
+        with npaccel.config(threads=threads):
+            found = [np.array(x) for x in npaccel.evaluate(*slopes(npaccel.asarray(u.copy())))]
+        for mine, numpys in zip(found, slopes(u.copy()), strict=True):
+            assert mine.tobytes() == numpys.tobytes()
+    assert chained() == npaccel.stats()["kernels"] == 3 * 7
+
+
 def waves(ex, ey, hz):
     """As the steps of a field: sources along an edge, three sweeps, edges of their own."""
     for k in range(4):

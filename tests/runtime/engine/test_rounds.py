@@ -92,6 +92,23 @@ def test_rounds_begin_at_the_head_wherever_a_loop_is_met(order: tuple[int, ...])
 
 
 @pytest.mark.usefixtures("eager")
+def test_two_loops_are_the_programs_of_a_round_each() -> None:
+    """Also where the second one is met first, as more of its rounds wait."""
+    lines = [f"    x = x + {k}.25" for k in range(40)]
+    lines += ["    for _ in range(12):", "        x[1:] = (x[1:] + x[:-1]) * 0.5", "        x = -x"]
+    lines += ["    for _ in range(20):", "        y[1:] = (y[:-1] + x[1:]) * 0.5", "        y = -y"]
+    scope: dict[str, object] = {}
+    exec(
+        compile("\n".join(["def run(x, y):", *lines, "    return x, y"]), "<lines>", "exec"), scope
+    )
+    found = npaccel.evaluate(*scope["run"](*arrays(npaccel.asarray)))
+    for got, wanted in zip(found, scope["run"](*arrays()), strict=True):
+        assert np.array_equal(np.array(got), wanted)
+    often = [program for program in programs() if program.timing[0] > 5]
+    assert len(often) == 2
+
+
+@pytest.mark.usefixtures("eager")
 def test_few_requests_stay_one_program() -> None:
     u, source = arrays(npaccel.asarray)
     for _ in range(3):

@@ -195,6 +195,49 @@ def found_ready(folder: Path) -> list[str]:
     return words
 
 
+# Says how many requests a loop over arrays of 128 KB has made in a block's first tenth of a second.
+SMALLER = """
+import sys, time
+import numpy as np
+import npaccel
+from npaccel import _native
+x, y = np.linspace(0, 1, 16000), np.ones(16000)
+def step():
+    return float((x * y + 0.5 * x - y / 3 + x * 7 - y * x)[3])
+with npaccel.accelerate():
+    end = time.monotonic() + 0.1
+    while time.monotonic() < end:
+        step()
+    print(npaccel.stats()["requests"])
+    npaccel.config.tiering = "eager"
+    _native.trials(True, *map(int, sys.argv[1:]), 1)
+    for _ in range(2000):
+        step()
+"""
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize(("recorded", "numpys"), [(1, 1000), (1000, 1)])
+def test_smaller_arrays_are_taken_at_once_where_that_has_paid(
+    tmp_path: Path, recorded: int, numpys: int
+) -> None:
+    """Else a block's first second is NumPy's. The second process is the first to use what is on
+    disk."""
+    settings = {"NPACCEL_CACHE_DIR": str(tmp_path), "NPACCEL_TIERING": "adaptive"}
+    found = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", SMALLER, str(recorded), str(numpys)],
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        found.append(int(done.stdout))
+    assert found[:2] == [0, 0] and (found[2] > 0) is (recorded < numpys)
+
+
 @pytest.mark.pending
 def test_what_ran_without_code_is_compiled_after_the_end(tmp_path: Path) -> None:
     """It ran once, in a process that had no time for a compiler; the next one has code."""
