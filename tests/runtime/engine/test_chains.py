@@ -48,24 +48,34 @@ def test_a_stencil_in_place_has_numpys_bits(shape, dtype, threads) -> None:
     assert chained() >= 4
 
 
-def slopes(u):
+def slopes(u, v):
     """What is made last is as large as what died before it."""
     for _ in range(3):
         u[1:-1] += 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
     return u, u[2:] - u[:-2]
 
 
+def apart(u, v):
+    """What two arrays take by turns is the only thing that they have to do with each other."""
+    for _ in range(4):
+        u[1:-1] += 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
+        v[1:-1] -= 0.5 * (v[2:] - v[:-2])
+    return u, v
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("shape", [(900, 640), (900_000,)])
-def test_what_dies_leaves_its_memory_to_what_is_made_next(shape, threads) -> None:
+@pytest.mark.parametrize(("program", "kernels"), [(slopes, 7), (apart, 16)])
+def test_what_dies_leaves_its_memory_to_what_is_made_next(program, kernels, shape, threads) -> None:
     """So that all kernels are one chain."""
-    u = np.random.default_rng(3).random(shape)
+    fields = np.random.default_rng(3).random((2, *shape))
     for _ in range(3):
         with npaccel.config(threads=threads):
-            found = [np.array(x) for x in npaccel.evaluate(*slopes(npaccel.asarray(u.copy())))]
-        for mine, numpys in zip(found, slopes(u.copy()), strict=True):
+            found = program(*[npaccel.asarray(x.copy()) for x in fields])
+            found = [np.array(x) for x in npaccel.evaluate(*found)]
+        for mine, numpys in zip(found, program(*fields.copy()), strict=True):
             assert mine.tobytes() == numpys.tobytes()
-    assert chained() == npaccel.stats()["kernels"] == 3 * 7
+    assert chained() == npaccel.stats()["kernels"] == 3 * kernels
 
 
 def waves(ex, ey, hz):
