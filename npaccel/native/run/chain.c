@@ -175,31 +175,33 @@ static int find_donor(const npa_chain *c, int b, const npa_queue *q)
     const npa_buffer *mine = q->buffers[b];
     for (int d = 0; d < c->nbuffers && mine->range != NULL; d++) {
         const npa_buffer *dead = q->buffers[d];
-        if (c->owners[d].spare && dead->size == mine->size && dead->range != NULL &&
-            dead->range->span == mine->range->span) {
+        if (c->owners[d].spare && dead->size == mine->size &&
+            npa_range_fits(mine->range, dead->range)) {
             return d;
         }
     }
     return -1;
 }
 
-/* Note whose memory it is that the kernel uses. given_back: some was. False: it would take more than
- * if each ran alone. */
-static bool find_memory(npa_chain *c, npa_chain_kernel *k, const npa_queue *q, bool given_back)
+/* Note whose memory it is that the kernel uses. False: it would take far more than if each ran alone,
+ * since what was given back goes to nobody. */
+static bool find_memory(npa_chain *c, npa_chain_kernel *k, const npa_queue *q)
 {
     for (int i = 0; i < k->nuses; i++) {
         npa_chain_use *u = &k->uses[i];
         npa_chain_owner *o = &c->owners[u->owner];
+        int64_t size = (int64_t)q->buffers[u->owner]->size;
         if (o->memory < 0) {
             o->made = is_new(q->buffers[u->owner]);
-            o->donor = o->made && given_back ? find_donor(c, u->owner, q) : -1;
-            if (o->made && given_back && o->donor < 0) {
+            o->donor = o->made && c->idle > 0 ? find_donor(c, u->owner, q) : -1;
+            if (o->donor >= 0) {
+                c->owners[o->donor].spare = false;
+                c->idle -= size;
+            } else if (o->made && 2 * c->idle > c->taken) {
                 return false;
             }
+            c->taken += o->donor < 0 ? size : 0;
             o->memory = o->donor >= 0 ? c->owners[o->donor].memory : u->owner;
-        }
-        if (o->donor >= 0) {
-            c->owners[o->donor].spare = false;
         }
         u->buffer = o->memory;
     }
@@ -211,8 +213,10 @@ static void note_spare(npa_chain *c, const step *s, const npa_queue *q)
 {
     for (int i = 0; i < s->nreleases; i++) {
         const npa_buffer *b = q->buffers[s->releases[i]];
-        c->owners[s->releases[i]].spare =
-            c->owners[s->releases[i]].made && b->next == b && !npa_q.repeatable;
+        npa_chain_owner *o = &c->owners[s->releases[i]];
+        o->spare = o->memory >= 0 && b->range != NULL && b->copy == NULL && b->next == b &&
+                   (o->made || b->range->work != NULL) && !npa_q.repeatable;
+        c->idle += o->memory >= 0 && !npa_q.repeatable ? (int64_t)b->size : 0;
     }
 }
 
@@ -227,21 +231,19 @@ static void note_places(npa_chain *c, const npa_chain_kernel *k)
     }
 }
 
-/* Those that may be in one chain as far as memory goes: no more of it than if each ran alone. */
+/* Those that may be in one chain, as far as order and memory go. */
 static void gather(npa_chain *c, const step *steps, int nsteps, npa_queue *q)
 {
-    bool given_back = false;
     npa_chain_use *uses = c->uses;
     for (c->n = 0; c->n < nsteps && c->n < NPA_LONGEST_CHAIN; c->n++) {
         npa_chain_kernel *k = &c->kernels[c->n];
-        if (!make_kernel(k, &steps[c->n], q, uses) || !find_memory(c, k, q, given_back) ||
+        if (!make_kernel(k, &steps[c->n], q, uses) || !find_memory(c, k, q) ||
             !find_clashes(c, c->n)) {
             break;
         }
         uses += k->nuses;
         c->extents[c->n] = k->n;
         note_spare(c, &steps[c->n], q);
-        given_back |= steps[c->n].nreleases > 0;
     }
 }
 
@@ -396,7 +398,24 @@ static bool settle(npa_chain *c)
     return false;
 }
 
-/* What the kernel makes takes the memory of what earlier ones have made and given back. */
+/* All memory that is needed, and what raised flags. */
+static bool get_memory(npa_chain *c, npa_queue *q)
+{
+    for (int k = 0; k < c->n; k++) {
+        const npa_chain_kernel *mine = &c->kernels[k];
+        c->flags[k] = calloc((size_t)mine->s->nslots + 1, sizeof **c->flags);
+        for (int i = 0; i < mine->nuses; i++) {
+            const npa_chain_owner *o = &c->owners[mine->uses[i].owner];
+            if (c->flags[k] == NULL ||
+                (o->donor < 0 && npa_buffer_address(q->buffers[mine->uses[i].owner]) == NULL)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* What the kernel makes takes the memory of what earlier ones have given back. */
 static bool hand_over(npa_chain *c, const npa_chain_kernel *k, npa_queue *q)
 {
     for (int i = 0; i < k->nuses; i++) {
@@ -406,6 +425,7 @@ static bool hand_over(npa_chain *c, const npa_chain_kernel *k, npa_queue *q)
             if (!npa_range_inherit(q->buffers[k->uses[i].owner]->range, dead->range)) {
                 return false;
             }
+            c->lasting |= !c->owners[o->donor].made;
             dead->range = NULL, dead->gone = true;
             o->donor = -1;
         }
@@ -413,7 +433,7 @@ static bool hand_over(npa_chain *c, const npa_chain_kernel *k, npa_queue *q)
     return true;
 }
 
-/* Addresses, and what raised flags: all that it needs. */
+/* Addresses: nothing is in the way of them by now. */
 static bool bind_all(npa_chain *c, npa_queue *q)
 {
     c->nwords = 0;
@@ -422,16 +442,14 @@ static bool bind_all(npa_chain *c, npa_queue *q)
     }
     size_t each = c->nwords + (size_t)c->nbuffers;
     c->words = malloc(8 * (c->nwords + each * (size_t)c->nparts));
-    if (c->words == NULL) {
+    if (c->words == NULL || !get_memory(c, q)) {
         return false;
     }
     c->part_words = c->words + c->nwords;
     int64_t *words = c->words;
     for (int k = 0; k < c->n; k++) {
         const step *s = c->kernels[k].s;
-        c->flags[k] = calloc((size_t)s->nslots + 1, sizeof **c->flags);
-        if (c->flags[k] == NULL || !hand_over(c, &c->kernels[k], q) ||
-            npa_step_bind(s, q, words, NULL, false) < 0) {
+        if (!hand_over(c, &c->kernels[k], q) || npa_step_bind(s, q, words, NULL, false) < 0) {
             return false;
         }
         words += s->nwords;
@@ -441,6 +459,15 @@ static bool bind_all(npa_chain *c, npa_queue *q)
         memset(c->part_words + (size_t)p * each + c->nwords, 0, 8 * (size_t)c->nbuffers);
     }
     return true;
+}
+
+static size_t scratch(const npa_chain *c)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < c->n; k++) {
+        bytes = bytes > c->kernels[k].s->scratch_bytes ? bytes : c->kernels[k].s->scratch_bytes;
+    }
+    return bytes;
 }
 
 npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue *q)
@@ -453,7 +480,7 @@ npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue 
         return NULL;
     }
     gather(c, steps, nsteps, q);
-    if (settle(c)) {
+    if (settle(c) && npa_step_reserve(scratch(c) + 64)) {
         find_windows(c, steps, earlier, q);
         if (bind_all(c, q)) {
             return c;
@@ -465,14 +492,7 @@ npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue 
 
 int npa_chain_length(const npa_chain *c) { return c->n; }
 
-size_t npa_chain_scratch(const npa_chain *c)
-{
-    size_t bytes = 0;
-    for (int k = 0; k < c->n; k++) {
-        bytes = bytes > c->kernels[k].s->scratch_bytes ? bytes : c->kernels[k].s->scratch_bytes;
-    }
-    return bytes;
-}
+bool npa_chain_lasts(const npa_chain *c) { return c->lasting; }
 
 /* Note [Chains]
  *

@@ -32,11 +32,10 @@ typedef struct {
     bool used, written, window;
 } npa_chain_place;
 
-/* A buffer, and whose memory it has: its own, or that of one that the chain has made, used and given
- * back. */
+/* A buffer, and whose memory it has: its own, or that of one that the chain has given back. */
 typedef struct {
     int memory, donor; /* -1: it was not met; it takes nobody's */
-    bool made, spare, released; /* by the chain; made, given back and not taken; given back */
+    bool made, spare, released; /* by the chain; given back and not taken; given back */
 } npa_chain_owner;
 
 /* Uses of two kernels whose order matters. */
@@ -44,6 +43,8 @@ typedef struct { int16_t early, early_use, late_use; } npa_clash;
 
 struct npa_chain {
     int n, nparts, nbuffers;
+    int64_t taken, idle; /* bytes of memory; of that what was given back, and goes to nobody */
+    bool lasting; /* what was there before goes, so it is carried to its end */
     int64_t waves;
     npa_chain_kernel kernels[NPA_LONGEST_CHAIN];
     npa_chain_use *uses;

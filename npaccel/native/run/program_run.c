@@ -379,14 +379,13 @@ static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, 
     }
     int before = npa_now(NPA_IN_KERNELS), n = 0;
     npa_chain *chain = npa_chain_form(s, i, program->nsteps - i, q);
-    if (chain == NULL || !npa_step_reserve(npa_chain_scratch(chain) + 64)) {
-        s->chain_took = chain == NULL ? -1 : s->chain_took;
-        npa_chain_drop(chain);
+    if (chain == NULL) {
+        s->chain_took = -1;
     } else {
         n = npa_chain_length(chain);
         int64_t took = s->chain_took; /* others may run it meanwhile */
         for (int k = 0; poll != NULL && k < n; k++) {
-            poll = content[k] ? NULL : poll;
+            poll = content[k] || npa_chain_lasts(chain) ? NULL : poll;
         }
         npa_compute_begin();
         int status = npa_chain_run(chain, &took, kinds, poll, arg);

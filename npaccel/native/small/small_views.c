@@ -252,6 +252,22 @@ static bool casts_quietly(int from, int to)
                  : from == NPY_FLOAT && to == NPY_DOUBLE;
 }
 
+static void swap(npy_intp *a, npy_intp *b)
+{
+    npy_intp kept = *a;
+    *a = *b, *b = kept;
+}
+
+/* The last two axes change places. */
+static void turn_rows(npa_space *s)
+{
+    int last = s->ndim - 1;
+    swap(&s->shape[last], &s->shape[last - 1]);
+    for (int k = 0; k < 2; k++) {
+        swap(&s->of[k].steps[last], &s->of[k].steps[last - 1]);
+    }
+}
+
 /* Planes in which one operand lies across the rows. */
 static void copy_planes(npa_space *s, npy_intp *index, char **args, int size)
 {
@@ -273,6 +289,9 @@ static void copy(npa_space *s, int size, int from_type, int to_type)
     const npy_intp *in = s->of[0].steps + last, *out = s->of[1].steps + last;
     if (from_type == to_type && last > 0 &&
         (npa_lies_across(in[-1], *in) || npa_lies_across(out[-1], *out))) {
+        if (npa_lies_across(out[-1], *out)) { /* what is written is written in order */
+            turn_rows(s);
+        }
         copy_planes(s, index, args, size);
         return;
     }
@@ -288,12 +307,6 @@ static void copy(npa_space *s, int size, int from_type, int to_type)
     } while (npa_next_row(s, index, args));
 }
 
-static void swap(npy_intp *a, npy_intp *b)
-{
-    npy_intp kept = *a;
-    *a = *b, *b = kept;
-}
-
 void npa_small_gather(PyArrayObject *a, char *to)
 {
     npa_space s = {.nargs = 2, .points = 1, .ndim = PyArray_NDIM(a)};
@@ -305,9 +318,7 @@ void npa_small_gather(PyArrayObject *a, char *to)
     }
     int i = s.ndim - 1;
     if (i > 0 && s.shape[i] < s.shape[i - 1]) { /* rows are long */
-        swap(&s.shape[i], &s.shape[i - 1]);
-        swap(&s.of[0].steps[i], &s.of[0].steps[i - 1]);
-        swap(&s.of[1].steps[i], &s.of[1].steps[i - 1]);
+        turn_rows(&s);
     }
     copy(&s, (int)size, PyArray_TYPE(a), PyArray_TYPE(a));
 }

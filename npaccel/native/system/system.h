@@ -113,6 +113,8 @@ static inline unsigned npa_range_shown_parts(const npa_range *range)
 /* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet.
  * False: nothing happened, they are of different kinds. */
 bool npa_range_inherit(npa_range *heir, npa_range *dead);
+/* Whether nothing but missing pages is in the way of that. */
+bool npa_range_fits(const npa_range *heir, const npa_range *dead);
 /* The range is over; its pages go to the nursery. */
 void npa_range_free(npa_range *range);
 void npa_nursery_limit(size_t bytes); /* and at most an eighth of what the process may have */

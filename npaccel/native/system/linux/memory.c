@@ -422,11 +422,17 @@ void npa_range_free(npa_range *range)
     npa_nursery_trim(npa_reservation.limit);
 }
 
+bool npa_range_fits(const npa_range *heir, const npa_range *dead)
+{
+    const slot *s = (const slot *)heir, *d = (const slot *)dead;
+    return heir->work == NULL && s->region == d->region && s->class == d->class;
+}
+
 bool npa_range_inherit(npa_range *heir, npa_range *dead)
 {
     slot *s = (slot *)heir, *d = (slot *)dead;
     char *work = dead->work;
-    if (heir->work || !work || s->region != d->region || s->class != d->class) {
+    if (work == NULL || !npa_range_fits(heir, dead)) {
         return false;
     }
     npa_range_unseal(dead);
