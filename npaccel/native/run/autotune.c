@@ -380,6 +380,13 @@ static void join_round(place *p, uint64_t key, bool known, size_t bytes)
     current.largest = bytes > current.largest ? bytes : current.largest;
 }
 
+/* An operation is left to NumPy, or is recorded. */
+static void count_one(size_t bytes, bool left)
+{
+    npa_count.passed += left;
+    *(left ? &smaller.left : &smaller.recorded) += bytes < npa_ours_here();
+}
+
 /* call: of a function. */
 static bool passes(const void *what, size_t bytes, bool may, bool call)
 {
@@ -416,8 +423,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     }
     bool left = may && idle && current.way == NUMPYS &&
                 (call ? is_called(p, key) : p->key == key && p->head == current.head);
-    npa_count.passed += left;
-    *(left ? &smaller.left : &smaller.recorded) += bytes < npa_ours_here();
+    count_one(bytes, left);
     arrived = left ? 0 : arrived;
     /* Of smaller ones some are looked at, as of all that is small */
     if (left && bytes >= LEAST_LOOKED_AT) {

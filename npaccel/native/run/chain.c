@@ -152,7 +152,8 @@ static bool make_kernel(npa_chain_kernel *k, const step *s, const npa_queue *q,
     for (int i = 0; i < s->narrays; i++) {
         const patch *p = &s->patches[i];
         npa_chain_use *u = &uses[i];
-        u->buffer = u->owner = p->a, u->base = npa_patch_offset(p, q), u->strides = s->words + p->word + 1;
+        u->buffer = u->owner = p->a, u->base = npa_patch_offset(p, q);
+        u->strides = s->words + p->word + 1;
         u->written = s->uses[i] & NPA_USE_WRITTEN;
         reach(k, u, s->uses[i] >> NPA_USE_BYTES);
         int64_t moves = u->end - u->first - (u->high - u->low); /* from the first index on */
@@ -183,8 +184,8 @@ static int find_donor(const npa_chain *c, int b, const npa_queue *q)
     return -1;
 }
 
-/* Note whose memory it is that the kernel uses. False: it would take far more than if each ran alone,
- * since what was given back goes to nobody. */
+/* Note whose memory it is that the kernel uses. False: it would take far more than if each ran
+ * alone, since what was given back goes to nobody. */
 static bool find_memory(npa_chain *c, npa_chain_kernel *k, const npa_queue *q)
 {
     for (int i = 0; i < k->nuses; i++) {
@@ -518,6 +519,7 @@ bool npa_chain_lasts(const npa_chain *c) { return c->lasting; }
  * its first byte and its last.
  *
  * Results that die one after the other have the same memory here, too: who takes it over has to
- * follow who had it, as any writer. A chain ends where it would need more than its kernels do. Of
- * rounds of a loop the first is then through with some rows while the last begins with them, and
- * all of them go through memory once. */
+ * follow who had it, as any writer. Where that had content before, the chain is carried to its end.
+ * A chain ends where memory that nobody takes over would be half of what there is. Of rounds of a
+ * loop the first is then through with some rows while the last begins with them, and all of them go
+ * through memory once. */

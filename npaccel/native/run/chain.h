@@ -6,7 +6,7 @@
 
 enum { NPA_LONGEST_CHAIN = 32 };
 typedef struct npa_chain npa_chain;
-/* Those of `nsteps` steps from steps[0] on that gain from it, with all memory, and scratch, they need;
+/* Those of `nsteps` steps from steps[0] on that gain from it, with all the memory that they need;
  * before them the program has `earlier` ones. NULL: none. */
 npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue *q);
 int npa_chain_length(const npa_chain *c);

@@ -265,16 +265,17 @@ void npa_rest_kept(int n)
  * at the end cut nothing (rounds.c): they are a loop of some function's, and the next round, which
  * may be longer by one request before them, would be cut elsewhere.
  *
- * What a flush runs (flush.c): what comes before the first loop; its rounds, one by one where there
- * is code for one, each found by its own key, since rounds may differ in all but their lines; the
- * last one with what follows, until another loop begins. Rounds that would make one kernel run several together, so that not each
- * of them goes through memory: all of them, and what follows, where a loop had as many rounds the
- * last times; else a power of two, and what other numbers leave over is smaller powers, so that a
- * loop whose rounds vary needs few programs. Without code all of it is one run, which is the
- * quicker way there (chains stay in the cache); but where the next round has other sizes, a few
- * rounds are, since there may be code for those to come. Where a limit forces it, it ends with the
- * last whole round but one. What a round leaves for the next stays hidden, as if that had been
- * recorded after the run: whoever looks at it makes the rest of the queue run. */
+ * What a flush runs (flush.c): what comes before the first loop; its rounds, one by one where
+ * there is code for one, each found by its own key, since rounds may differ in all but their
+ * lines; the last one with what follows, until another loop begins. Rounds that would make one
+ * kernel run several together, so that not each of them goes through memory: all of them, and what
+ * follows, where a loop had as many rounds the last times; else a power of two, and what other
+ * numbers leave over is smaller powers, so that a loop whose rounds vary needs few programs.
+ * Without code all of it is one run, which is the quicker way there (chains stay in the cache);
+ * but where the next round has other sizes, a few rounds are, since there may be code for those to
+ * come. Where a limit forces it, it ends with the last whole round but one. What a round leaves
+ * for the next stays hidden, as if that had been recorded after the run: whoever looks at it makes
+ * the rest of the queue run. */
 
 /* Note [Rotation]
  *

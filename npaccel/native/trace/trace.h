@@ -154,8 +154,8 @@ struct npa_queue {
     uint64_t backend; /* that was asked for when the last request was recorded */
     uint64_t generation; /* of its latest change; no two queues have the same */
     npa_run run;
-    /* What is left of its first loop, while this is its generation. end: of what goes with it, which
-     * is another loop's beginning or all; cut: its rounds run one by one if there is code for them;
+    /* What is left of its first loop, while this is its generation. end: of what goes with it,
+     * another loop's beginning or all; cut: its rounds run one by one if there is code for them;
      * fuses: or several as one; steady: as many as ever. Note [Boundaries] in loop_detection.c */
     struct { uint64_t generation; npa_loop loop; int end; bool cut, fuses, steady; } known;
     /* Since results were looked at: a loop that was met, what a limit has run */
