@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -158,3 +159,25 @@ def test_numpys_operators_compute_in_the_memory_of_dying_arrays(name: str) -> No
     expected = same_memory()
     with npaccel.accelerate(min_size=1 << 30):
         assert same_memory() == expected
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+def test_rounds_that_mostly_do_something_else_have_a_trial(
+    trials: Callable[[tuple[int, int]], None],
+) -> None:
+    def steps(u: np.ndarray) -> float:
+        total = 0.0
+        for _ in range(30):
+            u *= 0.75
+            u += 0.125
+            total += float(u[5, 7])
+            time.sleep(0.02)
+        return total
+
+    trials((0, 0))
+    expected = steps(np.ones((1000, 1000)))
+    found = []
+    _, left = counts(lambda: found.append(steps(np.ones((1000, 1000)))))
+    assert found == [expected]
+    assert left > 0

@@ -320,7 +320,8 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     status = status == 0 ? assign_later(a, key, value, kind, both) : status;
     status = status == 0 && kind != 0 ? npa_put_part(a, key, kind == 2, value) : status;
     status = status == 0 && kind == 2 ? npa_put_hidden(self, key, value) : status;
-    if (status != 0 || npa_touch(self, true) < 0) {
+    bool none = status == 0 && kind == 1 && npa_q.nrequests > 0 && npa_view_bytes(self, key) == 0;
+    if (status != 0 || (!none && npa_touch(self, true) < 0)) {
         return status > 0 ? 0 : -1;
     }
     return assign_now(self, key, value, kind);

@@ -124,15 +124,16 @@ static void begin(place *p, uint64_t time)
     current.begun = time;
 }
 
-/* Whether NumPy might do in less time what was recorded since: else there is no trial. In rounds
- * that a limit ends most may be what lies between runs: new memory, whose results nobody reads. */
-static bool may_lose(npa_spending before)
+/* Whether NumPy might do in less time what was recorded since, in so many ns: else there is no
+ * trial. Most of a round may be what lies between runs: new memory, whose results nobody reads,
+ * copies of small operands, pages that are hidden and shown. */
+static bool may_lose(npa_spending before, uint64_t took)
 {
     npa_spending after = npa_autotune_spent();
     uint64_t runs = after.runs - before.runs, requests = after.requests - before.requests;
     uint64_t ours = after.ns - before.ns + runs * RUN_NS + requests * REQUEST_NS;
     uint64_t clear_ns = after.clear_ns - before.clear_ns;
-    return runs > 0 && (2 * ours > clear_ns || (current.full && now() - current.begun > clear_ns));
+    return runs > 0 && (2 * ours > clear_ns || took > clear_ns);
 }
 
 void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
@@ -141,7 +142,7 @@ void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
     ns = paces[way] != 0 ? paces[way] : ns;
     if (npa_choice_took(c, &rules, way, ns, alike)) {
         bool lasts = c->on_trial || c->way == NUMPYS;
-        npa_choice_decide(c, &rules, lasts || paces[NUMPYS] != 0 || may_lose(before));
+        npa_choice_decide(c, &rules, lasts || paces[NUMPYS] != 0 || may_lose(before, ns));
     }
 }
 
@@ -462,7 +463,8 @@ static bool ends_with(uint64_t key)
 {
     const npa_choice *c = &at(current.head)->choice;
     return current.full && key != 0 && key == current.tail &&
-           (c->on_trial || c->way == NUMPYS || (c->left <= 1 && may_lose(current.before)));
+           (c->on_trial || c->way == NUMPYS ||
+            (c->left <= 1 && may_lose(current.before, now() - current.begun)));
 }
 
 /* A request was recorded; first: nothing was pending before it. Whether all is to run now. With the

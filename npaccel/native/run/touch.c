@@ -147,6 +147,9 @@ int npa_touch(PyArrayObject *array, bool write)
     if (npa_placeholders > 0 && npa_trace_hooks.section_stop(array, NULL) < 0) {
         return -1;
     }
+    if (PyArray_SIZE(array) == 0) {
+        return 0; /* nothing of it is read or written */
+    }
     npa_buffer *b = npa_buffer_of(array);
     if (npa_flights > 0 && (b != NULL ? npa_flights_let_go(b, write || away(array))
                             : write   ? npa_flights_let_go_of(array)
