@@ -31,6 +31,9 @@ enum npa_way npa_choice_way(npa_choice *c, const npa_choice_rules *rules)
 {
     if (c->left == 0) {
         c->left = rules->first;
+        if (c->kept == 0) { /* no trial was before */
+            c->best[NPA_WAY_USUAL] = c->best[NPA_WAY_OTHER] = UINT64_MAX;
+        }
     }
     return c->on_trial ? (enum npa_way)(c->left / turn_of(c, rules) & 1) : (enum npa_way)c->way;
 }

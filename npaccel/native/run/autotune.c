@@ -142,7 +142,9 @@ void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
     ns = paces[way] != 0 ? paces[way] : ns;
     if (npa_choice_took(c, &rules, way, ns, alike)) {
         bool lasts = c->on_trial || c->way == NUMPYS;
-        npa_choice_decide(c, &rules, lasts || paces[NUMPYS] != 0 || may_lose(before, ns));
+        uint64_t best = c->best[RECORDED]; /* this round may have been disturbed */
+        npa_choice_decide(c, &rules, lasts || paces[NUMPYS] != 0 ||
+                                         may_lose(before, best < ns ? best : ns));
     }
 }
 
