@@ -1,4 +1,4 @@
-"""The commands demo, devices and cache, and what --help and --version say."""
+"""The commands demo, devices, cluster and cache, and what --help and --version say."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from npaccel import demo
+    from npaccel.cluster import dask_local
     from npaccel.observe import profile, profile_page, profile_text, profile_trace
 else:
     consoles = later("rich.console")
+    dask_local = later("npaccel.cluster.dask_local")
     demo = later("npaccel.demo")
     profile = later("npaccel.observe.profile")
     profile_page = later("npaccel.observe.profile_page")
@@ -38,6 +41,7 @@ __all__ = ["main"]
 
 PIPED_WIDTH = 100
 SAMPLE_ROWS = 20_000
+ADDRESS = "127.0.0.1:8786"  # of a cluster's scheduler; the port is dask's
 PROFILE = "npaccel.profile"  # what `npaccel profile` writes
 
 
@@ -74,6 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_command(commands, "bisect", "find the operation that makes a program print something else")
     devices = add_command(commands, "devices", "what npaccel finds here, and its settings")
     devices.set_defaults(command=show_devices)
+    add_cluster_actions(add_command(commands, "cluster", "workers on which arrays can live"))
     cache = add_command(commands, "cache", "what is kept on disk; or clear, prune, verify it")
     cache.add_argument(
         "action",
@@ -91,6 +96,51 @@ def add_command(commands: Any, name: str, purpose: str) -> argparse.ArgumentPars
         name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}."
     )
     return parser
+
+
+def add_cluster_actions(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(required=True, metavar="ACTION")
+    start = add_command(
+        actions, "start", "have a scheduler and workers of dask on this machine, until Ctrl-C"
+    )
+    start.add_argument(
+        "--workers", type=positive, metavar="N", help="processes (default: one per processor)"
+    )
+    start.add_argument(
+        "--address",
+        default=ADDRESS,
+        metavar="HOST:PORT",
+        help=f"where the scheduler listens (default: {ADDRESS}); port 0: any that is free",
+    )
+    start.add_argument(
+        "--threads",
+        type=positive,
+        default=1,
+        metavar="K",
+        help="that dask's tasks and BLAS may use in a worker (default: 1); npaccel's kernels run "
+        "on one",
+    )
+    start.set_defaults(command=start_cluster)
+
+
+def start_cluster(options: argparse.Namespace, console: Console) -> int:
+    def tell(address: str, workers: int) -> None:
+        print(
+            f"{count(workers, 'worker', 'workers')} at {address}; end them with Ctrl-C\n"
+            f"  npaccel run --cluster {address} script.py\n"
+            f'  cluster = npaccel.Cluster("{address}")',
+            flush=True,
+        )
+        host = urlsplit(address).hostname
+        if host not in ("127.0.0.1", "::1"):
+            print(
+                f"npaccel: who can reach {host} can run programs as you; TLS is `dask scheduler`'s",
+                file=sys.stderr,
+            )
+
+    number = options.workers if options.workers is not None else processors()
+    dask_local.serve(number, options.address, options.threads, tell)
+    return 0
 
 
 def add_profile_actions(command: argparse.ArgumentParser) -> None:

@@ -76,7 +76,7 @@ ALLOWED = {
     "children": {"api", "blocks", "errors", "runtime", "system"},
     "bisecting": {"config", "errors", "launch"},
     "cli": {"bisecting", "commands", "errors", "launch"},
-    "commands": {"", "demo", "errors", "caches.store", "observe", "system"},
+    "commands": {"", "cluster", "demo", "errors", "caches.store", "observe", "system"},
     "launch": {"api", "children", "cluster", "errors", "observe", "reports", "runtime"}
     | {"this_process"},
     "demo": {"errors"},
@@ -85,7 +85,7 @@ ALLOWED = {
 # Packages from elsewhere that only these rooms may name.
 FOREIGN = {
     "llvmlite": {"backends.llvm"},
-    "distributed": {"cluster.dask_workers"},
+    "distributed": {"cluster.dask_local", "cluster.dask_workers"},
     "cloudpickle": {"cluster.shipping"},
     "pyopencl": {"backends.opencl"},
     "numpy": {

@@ -1,8 +1,8 @@
 """Nodes on workers of dask.distributed, which starts processes and moves bytes between them.
 
-The only file that names that library. Each node is an actor on a worker, which listens (wires.py).
-Whoever has the nodes tells each what to do, in one message; what they need of each other nodes send
-directly, one message per pair and stage.
+This file and dask_local.py are the only ones that name that library. Each node is an actor on a
+worker, which listens (wires.py). Whoever has the nodes tells each what to do, in one message; what
+they need of each other nodes send directly, one message per pair and stage.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +25,7 @@ from npaccel.cluster import relays
 from npaccel.cluster.asking import Asked, Line, Silence
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.compiling import Library, compile_shared, compiled_here
+from npaccel.cluster.dask_local import missing
 from npaccel.cluster.mail import Mail
 from npaccel.cluster.nodes import Node, interpret
 from npaccel.cluster.orders import (
@@ -54,7 +55,6 @@ __all__ = [
     "Workers",
     "WorkersLost",
     "connected",
-    "local_cluster",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -471,38 +471,6 @@ class Workers:
         self.close()
 
 
-@contextmanager
-def local_cluster(workers: int) -> Iterator[Any]:
-    """A client of so many new worker processes on this machine, of one thread each.
-
-    Raises
-    ------
-    BackendUnavailable : dask.distributed is not installed.
-    """
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise _missing(error) from None
-    with (
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address=":0",  # any: without one it asks for 8787, and warns
-            silence_logs=50,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        client.wait_for_workers(workers, timeout=SILENCE_S)
-        yield client
-
-
-def _missing(error: ImportError) -> BackendUnavailable:
-    return BackendUnavailable(
-        f"npaccel.cluster: dask.distributed can't be imported ({error}); "
-        "install it with `pip install npaccel[cluster]`"
-    )
-
-
 def connected(address: str, security: Any = None) -> Any:
     """A client of the scheduler at an address.
 
@@ -516,7 +484,7 @@ def connected(address: str, security: Any = None) -> Any:
     try:
         from distributed import Client, Security
     except ImportError as error:
-        raise _missing(error) from None
+        raise missing(error) from None
     security = security if security is not None else Security()
     encrypts = urlsplit(address).scheme == "tls"
     if encrypts:

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from npaccel.cluster.dask_workers import Fleet, WorkersLost, connected, local_cluster
+from npaccel.cluster.dask_local import local_cluster
+from npaccel.cluster.dask_workers import Fleet, WorkersLost, connected
 from npaccel.cluster.directory import Directory, Lost
 from npaccel.cluster.messages import (
     CALL,
