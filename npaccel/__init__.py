@@ -82,14 +82,12 @@ from npaccel.notebook import unload_ipython_extension as unload_ipython_extensio
 if _TYPE_CHECKING:
     from npaccel import cluster as cluster
     from npaccel import making as making
+    from npaccel import owners as owners
     from npaccel import random as random
     from npaccel.cluster import Cluster as Cluster
     from npaccel.cluster import Map as Map
     from npaccel.cluster import agile as agile
     from npaccel.cluster import checkpoint as checkpoint
-    from npaccel.cluster import forall as forall
-    from npaccel.cluster import reduce as reduce
-    from npaccel.cluster import scan as scan
     from npaccel.making import arange as arange
     from npaccel.making import empty as empty
     from npaccel.making import from_blocks as from_blocks
@@ -97,16 +95,22 @@ if _TYPE_CHECKING:
     from npaccel.making import move as move
     from npaccel.making import ones as ones
     from npaccel.making import zeros as zeros
+    from npaccel.owners import forall as forall
+    from npaccel.owners import reduce as reduce
+    from npaccel.owners import scan as scan
 else:
     random = _later("npaccel.random")
     cluster = _later("npaccel.cluster")
     making = _later("npaccel.making")
+    owners = _later("npaccel.owners")
 
     def __getattr__(name: str) -> object:
-        if name in ("Cluster", "Map", "agile", "checkpoint", "forall", "reduce", "scan"):
+        if name in ("Cluster", "Map", "agile", "checkpoint"):
             return getattr(cluster, name)
         if name in ("arange", "empty", "from_blocks", "full", "move", "ones", "zeros"):
             return getattr(making, name)
+        if name in ("forall", "reduce", "scan"):
+            return getattr(owners, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,6 +14,3 @@ from npaccel.cluster.carrying import map_of as map_of
 from npaccel.cluster.client import Cluster as Cluster
 from npaccel.cluster.client import checkpoint as checkpoint
 from npaccel.cluster.maps import Map as Map
-from npaccel.cluster.segments import forall as forall
-from npaccel.cluster.segments import reduce as reduce
-from npaccel.cluster.segments import scan as scan

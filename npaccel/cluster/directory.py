@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from npaccel.cluster.calling import Source
 from npaccel.cluster.checkpoints import (
     COPY,
     PIECE,
@@ -30,7 +31,7 @@ from npaccel.cluster.checkpoints import (
 from npaccel.cluster.compiling import Library, compile_shared
 from npaccel.cluster.dask_workers import WorkersLost
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
-from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, Source, part_of
+from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, part_of
 from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout, Placed, Share
 from npaccel.cluster.planner import plan_requests
@@ -146,7 +147,7 @@ class Directory:
         """Nobody needs these any more."""
         if numbers:
             gone = frozenset(numbers)
-            self._note(
+            self.note(
                 lambda: self._release(numbers), frozenset(), dict.fromkeys(gone, 0), 8 * len(gone)
             )
         self._release(numbers)
@@ -168,7 +169,7 @@ class Directory:
             again = functools.partial(self._write, number, made, total, low, body)
             whole = low == 0 and len(body) == total
             mine = frozenset((number,))
-            self._note(again, frozenset() if whole else mine, {number: total}, len(body))
+            self.note(again, frozenset() if whole else mine, {number: total}, len(body))
         return done
 
     def _write(self, number: int, made: int, total: int, low: int, body: bytearray) -> int:
@@ -252,7 +253,7 @@ class Directory:
         of : pieces that are placed alike, of whose blocks it is made.
         """
         piece = self.pieces[number]
-        sources = tuple(self._source(n, one, layout) for n, one in of)
+        sources = tuple(self.source(n, one, layout) for n, one in of)
         by_node: dict[int, list[Block]] = {}
         for block in blocks:
             by_node.setdefault(block.owner, []).append(block)
@@ -264,13 +265,14 @@ class Directory:
         )
         piece.lost = False
         again = functools.partial(self._fill_again, number, layout, code, dtype, blocks, of)
-        self._note(again, frozenset(n for n, _ in of), {number: piece.size}, len(code))
+        self.note(again, frozenset(n for n, _ in of), {number: piece.size}, len(code))
 
-    def _source(self, number: int, dtype: np.dtype[Any], layout: Layout) -> Source:
+    def source(self, number: int, dtype: np.dtype[Any], layout: Layout) -> Source:
+        """A piece that a function is given blocks of."""
         piece = self.pieces[number]
         if piece.lost:
             raise RuntimeError(
-                "npaccel.from_blocks: an array of `of` is gone with the worker that had it"
+                "an array that a function is to be given is gone with the worker that had it"
             )
         strides = tuple(n // layout.item * dtype.itemsize for n in layout.strides)
         return Source(number, piece.size, Layout(layout.shape, strides, 0, dtype.itemsize), dtype)
@@ -327,7 +329,7 @@ class Directory:
 
     # Checkpoints.
 
-    def _note(
+    def note(
         self,
         again: Callable[[], Any],
         reads: frozenset[int],
@@ -423,7 +425,7 @@ class Directory:
         pieces = enumerate(asked.pieces)
         written = {one[0]: sizes[k] for k, one in pieces if one[0] and k in buffers}
         self._mark(written)
-        self._note(lambda: self._mark(written), frozenset(), written, 0)
+        self.note(lambda: self._mark(written), frozenset(), written, 0)
         self.losses += 1
 
     # Runs.
@@ -451,7 +453,7 @@ class Directory:
         trace = known.plan.trace
         written = {view.buffer for request in trace.requests for view in request.outputs}
         pieces = {index: one[0] for index, one in enumerate(asked.pieces) if one[0]}
-        self._note(
+        self.note(
             lambda: self._run_again(asked, requests),
             frozenset(),
             {n: trace.buffers[k].size_bytes for k, n in pieces.items() if k in written},

@@ -16,6 +16,7 @@ from typing import Any
 
 from npaccel.cluster.dask_local import local_cluster
 from npaccel.cluster.dask_workers import Fleet, WorkersLost, connected
+from npaccel.cluster.directing import Functions
 from npaccel.cluster.directory import Directory, Lost
 from npaccel.cluster.messages import (
     CALL,
@@ -46,6 +47,7 @@ class Driver:
 
     def __init__(self, directory: Directory) -> None:
         self.directory = directory
+        self._functions = Functions(directory)
         self._ways: dict[int, Callable[[Question], Answer]] = {
             RUN: self._run,
             WRITE: self._write,
@@ -123,6 +125,19 @@ class Driver:
         except Exception as error:  # it is the caller's
             return error
         return None
+
+    def call_call(self, *args: Any) -> Any:
+        """Have a function called by the owners of blocks; what keeps that from being done."""
+        try:
+            return self._functions.call(*args)
+        except WorkersLost:
+            raise
+        except Exception as error:  # such as that it can't be unpacked there
+            return error
+
+    def call_settle(self, *args: Any) -> None:
+        """Where what a call made is to be."""
+        self._functions.settle(*args)
 
     def call_checkpoint(self, numbers: list[int]) -> int:
         """Keep pieces as they are."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from npaccel.cluster.boxes import Box, box_at
+from npaccel.cluster.calling import Call, Called, Calls, Settle, Source, part_shown
 from npaccel.cluster.nodes import Node, new_memory, shown
 from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout
@@ -31,7 +32,6 @@ __all__ = [
     "Recipe",
     "Reply",
     "RunOrder",
-    "Source",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -102,15 +102,6 @@ class Put(NamedTuple):
     boxes: Sequence[tuple[Box, Array]]
 
 
-class Source(NamedTuple):
-    """A piece whose blocks a function is given, too; it lies as what the function makes."""
-
-    piece: int
-    size: int
-    layout: Layout
-    dtype: np.dtype[Any]
-
-
 class Fill(NamedTuple):
     """Boxes of a piece that a function of the user's makes; it gets a `Block` each, and the same
     box of each source.
@@ -172,6 +163,8 @@ class Order(NamedTuple):
     fills: tuple[Fill, ...] = ()
     code: Code | None = None
     compile: tuple[str, ...] = ()
+    call: Call | None = None
+    settle: Settle | None = None
     given_up: int = -1
 
 
@@ -184,13 +177,14 @@ class Counted(NamedTuple):
 
 class Reply(NamedTuple):
     """What came of an order. raised : per request the kinds of floating-point warnings. lacks : of
-    its recipe. code : that was to be compiled."""
+    its recipe. code : that was to be compiled. called : what came of a call."""
 
     got: list[list[Array]]
     counted: Counted
     raised: dict[int, int]
     lacks: Lacks | None = None
     code: Code | None = None
+    called: Called | None = None
 
 
 class Hall:
@@ -205,6 +199,7 @@ class Hall:
         self._pieces: dict[int, Array] = {}
         self._spare: list[Array] = []  # the one that was dropped last is last
         self._recipes: dict[int, tuple[Recipe, Node]] = {}
+        self._calls = Calls(self._piece)
 
     def _piece(self, number: int, size: int) -> Array:
         if number not in self._pieces:
@@ -240,6 +235,12 @@ class Hall:
             self._compiler().take(order.code)
         return self._learn(order.recipe) if order.recipe is not None else None
 
+    def call(self, order: Order) -> Called | None:
+        """What came of a call."""
+        if order.settle is not None:
+            self._calls.settle(order.settle)
+        return self._calls.call(order.call) if order.call is not None else None
+
     def compile(self, names: Sequence[str]) -> Code | None:
         """Code of kernels that it lacked."""
         return self._compiler().make(names) if names else None
@@ -264,7 +265,7 @@ class Hall:
     def _part(self, source: Source, box: Box) -> Array:
         """A box of it, to be read."""
         memory = self._piece(source.piece, source.size)
-        found = shown(memory, source.layout, box).view(source.dtype)
+        found = part_shown(memory, source, box)
         found.flags.writeable = False
         return found
 

@@ -1,4 +1,4 @@
-"""Functions over the segments of an array: `forall`, `reduce`, `scan`.
+"""Functions over the segments of an array that is on this machine: `forall`, `reduce`, `scan`.
 
 The function is the user's, on arrays. What it is given is a segment's part of each array; segments
 of one node are worked on in order, nodes at a time as `workers` says.
@@ -21,7 +21,7 @@ from npaccel.cluster.maps import Granularity, Map
 from npaccel.cluster.parts import Block
 from npaccel.errors import MapError
 
-__all__ = ["forall", "reduce", "scan"]
+__all__ = ["agreed", "combined", "folded", "forall", "reduce", "same_shape", "scan", "scanned"]
 
 Array = np.ndarray[Any, Any]
 Workers = Literal["here", "threads", "processes"]
@@ -35,26 +35,7 @@ def forall(
     granularity: Granularity = "node",
     workers: Workers = "here",
 ) -> Any:
-    """Call a function with each segment of an array that has a map, and put together what it gives.
-
-    Parameters
-    ----------
-    function : given the segment's part of `x` and of each of the others, it returns an array of
-        that shape; or it writes into them and returns None, everywhere.
-    x : an array with a map (`npaccel.agile`).
-    others : arrays of the same shape, or scalars, which it gets as they are.
-    granularity : "node" for segments; "memory" or "algorithm" for blocks in them.
-    workers : "here": one after another, in this thread; what is done with the parts is recorded and
-        fused as ever, and kernels use all cores. "threads": a thread per node, at most one per
-        core, which are given plain arrays: worth it for functions that leave the interpreter lock.
-        "processes": as many processes; parts are copied there and results back, so nothing that
-        the function writes into them arrives. It is found there by its module and name, and the
-        program's main module is imported there (``if __name__ == "__main__":``).
-
-    Returns
-    -------
-    An Array with the map of `x`, or None.
-    """
+    """See `npaccel.forall`; on this machine."""
     made = map_of(x)
     parts = list(made.blocks(granularity))
     lines = [_line(one, x, made) for one in (x, *others)]
@@ -73,35 +54,60 @@ def _line(one: Any, x: Array, made: Map) -> tuple[Any, bool]:
     """An argument of `forall` as the map's space has it, and whether it is an array."""
     if not isinstance(one, np.ndarray) or (one is not x and one.ndim == 0):
         return one, False
+    same_shape(one, x)
+    return placed_view(one, made), True
+
+
+def same_shape(one: Array, x: Array) -> None:
+    """An array beside one that is segmented.
+
+    Raises
+    ------
+    MapError : it has another shape.
+    """
     if one.shape != x.shape:
         raise MapError(
             f"forall: an array of shape {one.shape} beside one of shape {x.shape} that is "
             "segmented; each has the same shape, or is a scalar"
         )
-    return placed_view(one, made), True
 
 
 def _together(x: Array, made: Map, found: Sequence[tuple[Block, Any]]) -> Any:
     """An array like `x` of what the segments gave."""
-    dtypes = {np.asarray(result).dtype for _, result in found if result is not None}
-    if len(dtypes) != 1 or any(result is None for _, result in found):
-        names = sorted(map(str, dtypes))
-        raise MapError(
-            f"forall: segments gave arrays of dtypes {', '.join(names)}"
-            f"{' and None' if any(r is None for _, r in found) else ''}; it is one everywhere"
-        )
-    (dtype,) = dtypes
+    kinds = [
+        (block, None if part is None else (np.asarray(part).dtype, np.shape(part)))
+        for block, part in found
+    ]
+    dtype = agreed(kinds)
     whole = np.empty_like(_native.view_plain(x), dtype=dtype, subok=False)
     result = _native.wrap(whole)
     line = placed_view(result, made)
     for block, part in found:
-        if np.shape(part) != block.extent:
-            raise MapError(
-                f"forall: the function gave shape {np.shape(part)} for block {block.id} of shape "
-                f"{block.extent}; it gives an array of the block's shape, or writes into it"
-            )
         line[block.slices] = part
     return agile(result, made)
+
+
+def agreed(found: Sequence[tuple[Block, tuple[np.dtype[Any], tuple[int, ...]] | None]]) -> Any:
+    """The dtype of what blocks gave, of which there is the dtype and shape.
+
+    Raises
+    ------
+    MapError : there are several, some gave nothing, or a shape is not the block's.
+    """
+    dtypes = {one[0] for _, one in found if one is not None}
+    if len(dtypes) != 1 or any(one is None for _, one in found):
+        names = sorted(map(str, dtypes))
+        raise MapError(
+            f"forall: segments gave arrays of dtypes {', '.join(names)}"
+            f"{' and None' if any(one is None for _, one in found) else ''}; it is one everywhere"
+        )
+    for block, one in found:
+        if one is not None and one[1] != block.extent:
+            raise MapError(
+                f"forall: the function gave shape {one[1]} for block {block.id} of shape "
+                f"{block.extent}; it gives an array of the block's shape, or writes into it"
+            )
+    return dtypes.pop()
 
 
 # ------------------------------------------------------------------------------------ who does it
@@ -162,31 +168,23 @@ def _plain(part: Any) -> Any:
 
 
 def reduce(function: Callable[[Any, Any], Any], x: Any, *, workers: Workers = "here") -> Any:
-    """Combine all elements of an array with a map, segment by segment.
-
-    Parameters
-    ----------
-    function : of two arrays of one shape, element by element: a ufunc, ``lambda a, b: ...``. It is
-        associative; the order of elements stays, how they are grouped is decided by the map's
-        segments and their sizes alone, not by who computes them when.
-    x : an array with a map, of one element at least.
-
-    Returns
-    -------
-    A NumPy scalar. Sums of floats have other last bits than ``x.sum()``, whose order does not
-    depend on maps.
-    """
+    """See `npaccel.reduce`; on this machine."""
     made = map_of(x)
     parts = sorted(made.blocks("node"), key=lambda block: block.id)
     if not math.prod(made.shape):
         raise MapError("reduce: an array without elements; there is nothing to combine")
     line = placed_view(x, made)
     arguments = lambda block: (line[block.slices], function)  # noqa: E731
-    found = [result for _, result in _run(_folded, parts, arguments, workers, made.nodes)]
+    found = [result for _, result in _run(folded, parts, arguments, workers, made.nodes)]
+    return combined(found, function)
+
+
+def combined(found: Sequence[Any], function: Callable[[Any, Any], Any]) -> Any:
+    """What segments gave, put together."""
     return _fold(np.concatenate([np.reshape(part, 1) for part in found]), function)[0]
 
 
-def _folded(part: Array, function: Callable[[Any, Any], Any]) -> Any:
+def folded(part: Array, function: Callable[[Any, Any], Any]) -> Any:
     """All elements of a segment, as an array of one; runs where the segment is."""
     return _fold(np.ascontiguousarray(part).reshape(-1), function)
 
@@ -201,20 +199,7 @@ def _fold(line: Any, function: Callable[[Any, Any], Any]) -> Any:
 
 
 def scan(function: Callable[[Any, Any], Any], x: Any, *, workers: Workers = "here") -> Any:
-    """Combine each element of a 1-d array with all before it, segment by segment.
-
-    Each segment is scanned by itself, then what all segments before it amount to is combined with
-    it.
-
-    Parameters
-    ----------
-    function, workers : as in `reduce`.
-    x : a 1-d array with a map.
-
-    Returns
-    -------
-    An Array with the map of `x`. Of integers, ``scan(numpy.add, x)`` is ``numpy.cumsum(x)``.
-    """
+    """See `npaccel.scan`; on this machine."""
     made = map_of(x)
     if x.ndim != 1:
         raise MapError(
@@ -222,7 +207,7 @@ def scan(function: Callable[[Any, Any], Any], x: Any, *, workers: Workers = "her
         )
     parts = sorted(made.blocks("node"), key=lambda block: block.offset)
     arguments = lambda block: (x[block.slices], function)  # noqa: E731
-    found = _run(_scanned, parts, arguments, workers, made.nodes)
+    found = _run(scanned, parts, arguments, workers, made.nodes)
     results, before = [], None
     for block, part in found:
         whole = part if before is None else function(np.broadcast_to(before, part.shape), part)
@@ -231,7 +216,7 @@ def scan(function: Callable[[Any, Any], Any], x: Any, *, workers: Workers = "her
     return _together(x, made, results)
 
 
-def _scanned(part: Array, function: Callable[[Any, Any], Any]) -> Any:
+def scanned(part: Array, function: Callable[[Any, Any], Any]) -> Any:
     """Of one segment; runs where it is."""
     if isinstance(function, np.ufunc):
         return function.accumulate(part)

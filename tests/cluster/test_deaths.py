@@ -168,3 +168,28 @@ def test_what_was_kept_comes_back(tmp_path: Path, how: str, times: str) -> None:
     """And what was written in place without being kept is lost."""
     program = BEGIN + COMES_BACK.replace("{signal}", how).replace("{times}", times)
     assert run(tmp_path, program) == "told\n"
+
+
+CALLS = """
+    with npaccel.Cluster(2) as cluster:
+        made = npaccel.Map.block(values.shape, 2)
+        x = npaccel.asarray(values.copy(), device=cluster, map=made)
+        npaccel.evaluate(x * 1.0)  # it is there
+        assert npaccel.checkpoint(x) == 1
+
+        def write(part):
+            part *= 2.0
+
+        npaccel.forall(write, x)
+        y = npaccel.forall(lambda part: part + 1.0, x)
+        os.kill(processes(cluster._process.pid)[1], signal.SIGKILL)
+        npaccel.forall(write, x)
+        assert np.asarray(x).tobytes() == (values * 4.0).tobytes()
+        assert np.asarray(y).tobytes() == (values * 2.0 + 1.0).tobytes()
+        total = npaccel.reduce(np.maximum, y)
+        print(total == (values * 2.0 + 1.0).max(), cluster.stats()["returns"])
+"""
+
+
+def test_functions_are_called_again_after_a_death(tmp_path: Path) -> None:
+    assert run(tmp_path, BEGIN + CALLS) == "True 1\n"

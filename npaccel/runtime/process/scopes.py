@@ -10,7 +10,9 @@ Only where warnings are caught on their way (`record=True`, another `showwarning
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import functools
+import importlib
 import threading
 import types
 import warnings
@@ -191,6 +193,10 @@ class _Watched(types.ModuleType):
             super().__setattr__(name, value)
 
 
+def _by_name(module: types.ModuleType) -> Any:
+    return importlib.import_module, (module.__name__,)
+
+
 _Watched.__name__ = _Watched.__qualname__ = types.ModuleType.__name__
 _Watched.__module__ = types.ModuleType.__module__
 _SHOWING = {"showwarning", "_showwarnmsg_impl", "formatwarning", "defaultaction", "onceregistry"}
@@ -258,6 +264,7 @@ def _complete_too(testing: Any) -> None:
 def watch_scopes() -> None:
     """See to what is pending before filters, or ways of showing warnings, change."""
     _module.__class__ = _Watched
+    copyreg.pickle(_Watched, _by_name)  # cloudpickle knows the class of other modules
     block: Any = warnings.catch_warnings
     block.__enter__ = _complete(block.__enter__)
     for name in ("_add_filter", "resetwarnings"):  # simplefilter and filterwarnings call the first

@@ -371,3 +371,10 @@ def test_filters_of_contexts(tmp_path: Path) -> None:
     )
     assert (ours.stdout, ours.stderr) == (expected.stdout, expected.stderr)
     assert b"divide by zero" in ours.stdout and b"invalid value" in ours.stderr
+
+
+def test_functions_that_name_warnings_can_be_sent() -> None:
+    """The module has a class of its own, which cloudpickle does not know."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    found = cloudpickle.loads(cloudpickle.dumps(lambda: warnings))
+    assert found() is warnings
