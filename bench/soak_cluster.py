@@ -1,12 +1,13 @@
 """A worker of a cluster is killed at a random moment: is what comes right, or an error?
 
-    python bench/soak_cluster.py [--runs 50] [--workers 3] [--checkpoints] [--stop]
+    python bench/soak_cluster.py [--runs 50] [--workers 3] [--checkpoints] [--disk] [--stop]
 
 Each run is a process that computes on a cluster until a thread kills one of the workers, and goes
 on. It ends with the right sum, with the error that says what is lost, or, where lost memory is read
 through its address, with the line that says so. What else it may do is wrong, or hangs. With
-`--checkpoints` it takes some, and should end with the right sum. With `--stop` the worker is
-stopped and does not end. What a worker is whose packets are all lost from a moment on:
+`--checkpoints` it takes some, and should end with the right sum; with `--disk`
+these are on disk. With `--stop` the worker is stopped and does not end. What a worker is whose
+packets are all lost from a moment on:
 
     python bench/namespaces.py --cut 4 -- python bench/soak_cluster.py --one 1 --address {address}
 """
@@ -18,6 +19,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -51,7 +53,7 @@ def steps(x: np.ndarray, rounds: int) -> np.ndarray:
     return x
 
 
-def run(seed: int, where: int | str, checkpoints: bool, stop: bool) -> None:
+def run(seed: int, where: int | str, checkpoints: bool, stop: bool, folder: str | None) -> None:
     """One process of it. where : an address is that of workers of which one is cut off."""
     import signal
     import threading
@@ -74,7 +76,7 @@ def run(seed: int, where: int | str, checkpoints: bool, stop: bool) -> None:
                 npaccel.evaluate(x * 1.0)  # it is there
             for k in range(6):
                 if checkpoints and k % 2 == 0:
-                    npaccel.checkpoint(x)
+                    npaccel.checkpoint(x, to=folder)
                 x = npaccel.evaluate(steps(x, 10))
                 time.sleep(chosen.uniform(0.0, 0.05) if victim else 1.0)
             right = float(x[-1, -1]) == float(expected[-1, -1])
@@ -96,13 +98,17 @@ def main() -> None:
     parser.add_argument("--one", type=int, help="this seed, in this process")
     parser.add_argument("--address", help="of workers of which the network takes one")
     parser.add_argument("--checkpoints", action="store_true")
+    parser.add_argument("--disk", action="store_true", help="checkpoints on disk")
     parser.add_argument("--stop", action="store_true")
     options = parser.parse_args()
     if options.one is not None:
         where = options.address or options.workers
-        run(options.one, where, options.checkpoints, options.stop)
+        with tempfile.TemporaryDirectory() as folder:
+            to = f"{folder}/kept" if options.disk else None
+            run(options.one, where, options.checkpoints or options.disk, options.stop, to)
         return
     ways = ["--checkpoints"] * options.checkpoints + ["--stop"] * options.stop
+    ways += ["--disk"] * options.disk
     found: Counter[str] = Counter()
     for seed in range(options.runs):
         command = [sys.executable, __file__, "--one", str(seed), "--workers", str(options.workers)]

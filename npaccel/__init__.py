@@ -81,13 +81,15 @@ from npaccel.notebook import unload_ipython_extension as unload_ipython_extensio
 
 if _TYPE_CHECKING:
     from npaccel import cluster as cluster
+    from npaccel import keeping as keeping
     from npaccel import making as making
     from npaccel import owners as owners
     from npaccel import random as random
     from npaccel.cluster import Cluster as Cluster
     from npaccel.cluster import Map as Map
     from npaccel.cluster import agile as agile
-    from npaccel.cluster import checkpoint as checkpoint
+    from npaccel.keeping import checkpoint as checkpoint
+    from npaccel.keeping import restore as restore
     from npaccel.making import arange as arange
     from npaccel.making import empty as empty
     from npaccel.making import from_blocks as from_blocks
@@ -103,12 +105,15 @@ else:
     cluster = _later("npaccel.cluster")
     making = _later("npaccel.making")
     owners = _later("npaccel.owners")
+    keeping = _later("npaccel.keeping")
 
     def __getattr__(name: str) -> object:
-        if name in ("Cluster", "Map", "agile", "checkpoint"):
+        if name in ("Cluster", "Map", "agile"):
             return getattr(cluster, name)
         if name in ("arange", "empty", "from_blocks", "full", "move", "ones", "zeros"):
             return getattr(making, name)
+        if name in ("checkpoint", "restore"):
+            return getattr(keeping, name)
         if name in ("forall", "reduce", "scan"):
             return getattr(owners, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,5 +12,4 @@ starts processes, but in the one file that is named after it.
 from npaccel.cluster.carrying import agile as agile
 from npaccel.cluster.carrying import map_of as map_of
 from npaccel.cluster.client import Cluster as Cluster
-from npaccel.cluster.client import checkpoint as checkpoint
 from npaccel.cluster.maps import Map as Map

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from npaccel.cluster.placing import Placed
+from npaccel.cluster.disk import File
+from npaccel.cluster.placing import Layout, Placed
 from npaccel.cluster.plans import Keep, Stage, Transfer
 from npaccel.ir.nodes import Kind, Trace, View
 
@@ -45,6 +46,12 @@ class Piece:
     held: list[tuple[int, bytes]] = field(default_factory=list)
     lost: bool = False
 
+    @property
+    def layout(self) -> Layout:
+        """Where it is placed."""
+        assert self.placed is not None, "it is placed"
+        return self.placed.layout
+
 
 class Entry(NamedTuple):
     """Something that was done: again() does it once more.
@@ -63,11 +70,13 @@ class Entry(NamedTuple):
 class Checkpoint:
     """Pieces as they were.
 
-    pieces : all there were; copies : by number of piece that of its copy.
+    pieces : all there were; copies : by number of piece that of its copy; files : or on disk, in
+    a folder.
     """
 
     pieces: dict[int, Piece]
     copies: dict[int, int]
+    files: dict[int, tuple[str, tuple[File, ...]]] = field(default_factory=dict)
     log: list[Entry] = field(default_factory=list)
     size_bytes: int = 0
 
@@ -81,9 +90,15 @@ class Checkpoint:
         """Pieces that were changed since."""
         return {number for entry in self.log for number in entry.writes}
 
+    def keeps(self, number: int) -> bool:
+        """Whether it has a piece's content."""
+        return number in self.copies or number in self.files
+
     def can_give(self, number: int, placed: Placed, gone: set[int], nodes: int) -> bool:
         """Whether a piece's content is there, when these nodes are gone."""
         owners = {share.node for share in placed.shares}
+        if number in self.files:
+            return True
         if number not in self.copies:
             return not owners & gone
         return not any(k in gone and neighbour(k, nodes) in gone for k in owners)

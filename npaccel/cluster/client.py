@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from npaccel.cluster.placing import Layout, Placed, dense_strides, layout_of
 from npaccel.cluster.shipping import packed
 from npaccel.errors import BackendUnavailable, ConfigError, MapError
 
-__all__ = ["OPEN", "Cluster", "checkpoint"]
+__all__ = ["OPEN", "Cluster"]
 
 Array = np.ndarray[Any, Any]
 START_S = 120.0  # for the workers to be there
@@ -198,6 +198,17 @@ class Cluster:
         kept: int = self.ask("checkpoint", there) if there or not arrays else 0
         return kept
 
+    def save(self, arrays: Mapping[str, Any], folder: str) -> dict[str, Any]:
+        """Have arrays written to files by their owners, whose names begin so: of each that is not
+        here what there is to know of it, see `Directory.save`."""
+        _native.evaluate()
+        numbers = {self.memory.number(one): name for name, one in arrays.items()}
+        numbers.pop(0, None)
+        found = self.ask("save", numbers, folder)
+        if isinstance(found, Exception):
+            raise found
+        return {numbers[number]: one for number, one in found.items()}
+
     def close(self) -> None:
         """What lives there comes home, and workers that were started end."""
         if self._open:
@@ -220,36 +231,6 @@ class Cluster:
     def __repr__(self) -> str:
         state = f"{self.nodes} nodes" if self._open else "closed"
         return f"npaccel.Cluster({self.where}): {state}"
-
-
-def checkpoint(*arrays: Any) -> int:
-    """Keep arrays as they are, in case a worker of their cluster dies.
-
-    Each node's part is copied there, and to the memory of the node that follows; so an array takes
-    three times its memory. If a worker dies, all that lives there becomes what it was then, and
-    what was done since is done again, by a log of up to 256 MiB. This replaces an earlier
-    checkpoint.
-
-    Parameters
-    ----------
-    arrays : what is to be kept. What has come home, and is at home alone, is safe anyway. What is
-        computed from these later is made again; another array that is written in place later is
-        lost with the worker, unless it is kept, too. `Cluster.checkpoint()` keeps all.
-
-    Returns
-    -------
-    int
-        How many of them lie on a cluster, and are kept.
-
-    Raises
-    ------
-    BackendUnavailable : something of them is lost already, or the driving process has ended.
-    """
-    found = 0
-    for cluster in list(OPEN):
-        mine = [one for one in arrays if _native.place_of([one]) is cluster.memory]
-        found += cluster.checkpoint(*mine) if mine else 0
-    return found
 
 
 # The module search path is the program's, whatever the folder it was started in.

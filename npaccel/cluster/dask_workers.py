@@ -147,8 +147,8 @@ class NodeActor:
         if order.run is not None:
             counted, raised = self._run(order.run, silence_s)
         code = self._hall.compile(order.compile)
-        called = self._hall.call(order)
-        return Reply(self._hall.give(order.gets), counted, raised, lacks, code, called)
+        called, saved = self._hall.call(order), self._hall.store(order)
+        return Reply(self._hall.give(order.gets), counted, raised, lacks, code, called, saved)
 
     def _run(self, order: RunOrder, silence_s: float) -> tuple[Counted, dict[int, int]]:
         run = order.run

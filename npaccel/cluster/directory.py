@@ -30,15 +30,26 @@ from npaccel.cluster.checkpoints import (
 )
 from npaccel.cluster.compiling import Library, compile_shared
 from npaccel.cluster.dask_workers import WorkersLost
+from npaccel.cluster.filing import files_of, load_orders, save_orders
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
-from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, part_of
+from npaccel.cluster.orders import (
+    Fill,
+    Get,
+    Order,
+    Put,
+    Recipe,
+    Reply,
+    RunOrder,
+    part_of,
+)
 from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout, Placed, Share
 from npaccel.cluster.planner import plan_requests
 from npaccel.cluster.plans import ClusterPlan, Stage
 from npaccel.cluster.regions import aligned, parts
-from npaccel.ir.nodes import BufferInfo, ScalarOperand, Trace
-from npaccel.runtime.programs.trace import SCALAR_BYTES, Requests, decode, scalar_value
+from npaccel.cluster.words import changed, sizes_of
+from npaccel.ir.nodes import BufferInfo, Trace
+from npaccel.runtime.programs.trace import Requests, decode
 
 __all__ = ["Directory", "Nodes"]
 
@@ -367,6 +378,20 @@ class Directory:
         self.counts["checkpoints"] += 1
         return len(chosen)
 
+    def save(self, numbers: Mapping[int, str], folder: str) -> dict[int, tuple[int, Any, Any]]:
+        """Keep these pieces as they are, in files, by the beginnings of their names: of each the
+        size, its layout and the files; of what is not placed yet, nothing."""
+        here = {n: self.pieces[n] for n in numbers if n in self.pieces}
+        if any(piece.lost for piece in here.values()):
+            raise Lost("what is to be kept is gone with the worker that had it")
+        orders = save_orders(numbers, here, folder)
+        found = files_of(orders, self.ask(orders), folder)
+        self._drop_checkpoint()
+        pieces = {n: dataclasses.replace(one, held=[*one.held]) for n, one in self.pieces.items()}
+        self.checkpoint = Checkpoint(pieces, {}, found)
+        self.counts["checkpoints"] += 1
+        return {n: (here[n].size, here[n].layout, files) for n, (_, files) in found.items()}
+
     def _copy(self, number: int, piece: Piece, copy: int, stages: Sequence[Stage]) -> None:
         """Run stages whose buffers are a piece and its copy."""
         assert piece.placed is not None
@@ -396,12 +421,13 @@ class Directory:
         for number, before in kept.pieces.items():
             if before.placed is not None:
                 there = kept.can_give(number, before.placed, gone, self.fleet.nodes)
-                before.lost |= not there or (number not in kept.copies and number in changed)
+                before.lost |= not there or (not kept.keeps(number) and number in changed)
             self.pieces[number] = dataclasses.replace(before, held=[*before.held])
         for number, copy in kept.copies.items():
             piece = self.pieces[number]
             if not piece.lost and piece.placed is not None:
                 self._copy(number, piece, copy, restoring(piece.placed, gone, self.fleet.nodes))
+        self.ask(load_orders(kept.files, self.pieces))
         for entry in kept.log:
             self._do_again(entry)
 
@@ -419,7 +445,7 @@ class Directory:
 
     def spoil(self, asked: Asked) -> None:
         """A run that may have begun did not end."""
-        sizes = _sizes(asked.key, len(asked.pieces))
+        sizes = sizes_of(asked.key, len(asked.pieces))
         trace = decode(Requests(asked.key, asked.scalars, asked.rules))
         buffers = {view.buffer for request in trace.requests for view in request.outputs}
         pieces = enumerate(asked.pieces)
@@ -474,7 +500,7 @@ class Directory:
         return done
 
     def _plan(self, asked: Asked) -> Known:
-        sizes = _sizes(asked.key, len(asked.pieces))
+        sizes = sizes_of(asked.key, len(asked.pieces))
         here = [
             self.piece(number, made, sizes[index]) if number else None
             for index, (number, made) in enumerate(asked.pieces)
@@ -535,7 +561,14 @@ class Directory:
             known.sent |= missing
         self._runs += 1
         pieces = {index: one[0] for index, one in enumerate(asked.pieces) if one[0]}
-        order = Order(run=RunOrder(known.number, self._runs, pieces, _changed(known, asked)))
+        order = Order(
+            run=RunOrder(
+                known.number,
+                self._runs,
+                pieces,
+                changed(known.plan.trace, known.scalars, asked.scalars),
+            )
+        )
         replies = self.ask(dict.fromkeys(known.recipes, order))
         self._count(replies)
         kinds = bytearray(requests)
@@ -549,27 +582,3 @@ class Directory:
     def _count(self, replies: Mapping[int, Reply]) -> None:
         self.counts["messages"] += sum(one.counted.messages for one in replies.values())
         self.counts["moved_bytes"] += sum(one.counted.received_bytes for one in replies.values())
-
-
-def _sizes(key: bytes, count: int) -> list[int]:
-    """Of the buffers, as their words have them (native/trace/key.c)."""
-    words = memoryview(key).cast("Q")
-    return [state >> 4 for state in words[len(words) - 2 - count : len(words) - 2].tolist()]
-
-
-def _changed(known: Known, asked: Asked) -> dict[tuple[int, int], Any]:
-    """Values of scalars that are others than those a plan was made with."""
-    found: dict[tuple[int, int], Any] = {}
-    if known.scalars == asked.scalars:
-        return found
-    places = (
-        (request.index, place, one.dtype)
-        for request in known.plan.trace.requests
-        for place, one in enumerate(request.inputs)
-        if isinstance(one, ScalarOperand)
-    )
-    for k, (request, place, code) in enumerate(places):
-        raw = asked.scalars[k * SCALAR_BYTES : (k + 1) * SCALAR_BYTES]
-        if raw != known.scalars[k * SCALAR_BYTES : (k + 1) * SCALAR_BYTES]:
-            found[request, place] = scalar_value(raw, code)
-    return found

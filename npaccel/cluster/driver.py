@@ -143,6 +143,13 @@ class Driver:
         """Keep pieces as they are."""
         return self.directory.take_checkpoint(numbers)
 
+    def call_save(self, numbers: dict[int, str], folder: str) -> Any:
+        """Keep pieces as they are, on disk; what keeps that from being done."""
+        try:
+            return self.directory.save(numbers, folder)
+        except OSError as error:  # a node's disk is full, or it does not see the folder
+            return error
+
     def call_stats(self) -> tuple[dict[str, int], dict[str, int]]:
         """Counts, and reasons why not all ran on all workers."""
         return dict(self.directory.counts), dict(self.directory.reasons)

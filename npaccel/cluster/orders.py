@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from npaccel.cluster import disk
 from npaccel.cluster.boxes import Box, box_at
 from npaccel.cluster.calling import Call, Called, Calls, Settle, Source, part_shown
+from npaccel.cluster.disk import File
 from npaccel.cluster.nodes import Node, new_memory, shown
 from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout
@@ -26,12 +28,14 @@ __all__ = [
     "Get",
     "Hall",
     "Lacks",
+    "Load",
     "Order",
     "Part",
     "Put",
     "Recipe",
     "Reply",
     "RunOrder",
+    "Save",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -127,6 +131,27 @@ class Get(NamedTuple):
     boxes: Sequence[Box]
 
 
+class Save(NamedTuple):
+    """Boxes of a piece that are to be written to a file, see disk.py."""
+
+    piece: int
+    size: int
+    layout: Layout
+    boxes: Sequence[Box]
+    folder: str
+    name: str
+
+
+class Load(NamedTuple):
+    """A piece of which such a file has boxes."""
+
+    piece: int
+    size: int
+    layout: Layout
+    folder: str
+    file: File
+
+
 class Lacks(NamedTuple):
     """Kernels that a node has no code for, by digest; its kind says whose code it can run."""
 
@@ -165,6 +190,8 @@ class Order(NamedTuple):
     compile: tuple[str, ...] = ()
     call: Call | None = None
     settle: Settle | None = None
+    saves: tuple[Save, ...] = ()
+    loads: tuple[Load, ...] = ()
     given_up: int = -1
 
 
@@ -177,7 +204,8 @@ class Counted(NamedTuple):
 
 class Reply(NamedTuple):
     """What came of an order. raised : per request the kinds of floating-point warnings. lacks : of
-    its recipe. code : that was to be compiled. called : what came of a call."""
+    its recipe. code : that was to be compiled. called : what came of a call. saved :
+    files that were written."""
 
     got: list[list[Array]]
     counted: Counted
@@ -185,6 +213,7 @@ class Reply(NamedTuple):
     lacks: Lacks | None = None
     code: Code | None = None
     called: Called | None = None
+    saved: tuple[File, ...] = ()
 
 
 class Hall:
@@ -235,8 +264,25 @@ class Hall:
             self._compiler().take(order.code)
         return self._learn(order.recipe) if order.recipe is not None else None
 
+    def store(self, order: Order) -> tuple[File, ...]:
+        """Files that it wrote, of what is there once others were read."""
+        for one in order.loads:
+            disk.load(one.folder, one.file, self._piece(one.piece, one.size), one.layout)
+        return tuple(
+            disk.save(
+                one.folder,
+                one.name,
+                self._number,
+                self._piece(one.piece, one.size),
+                one.layout,
+                one.boxes,
+            )
+            for one in order.saves
+        )
+
     def call(self, order: Order) -> Called | None:
-        """What came of a call."""
+        """What came of a call. saved :
+        files that were written."""
         if order.settle is not None:
             self._calls.settle(order.settle)
         return self._calls.call(order.call) if order.call is not None else None

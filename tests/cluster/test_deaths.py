@@ -191,5 +191,6 @@ CALLS = """
 """
 
 
+@pytest.mark.slow
 def test_functions_are_called_again_after_a_death(tmp_path: Path) -> None:
     assert run(tmp_path, BEGIN + CALLS) == "True 1\n"
