@@ -147,6 +147,7 @@ FROM_DISK = """
 """
 
 
+@pytest.mark.slow
 def test_it_comes_back_from_disk_when_all_workers_die(tmp_path: Path) -> None:
     kept = f"os.environ['KEPT'] = {str(tmp_path / 'kept')!r}"
     begin = BEGIN.replace("if __name__", f"{kept}\nif __name__")

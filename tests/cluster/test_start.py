@@ -45,7 +45,9 @@ def session(leader: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked for there")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_a_program_of_another_shell_uses_it_and_nothing_is_left(tmp_path: Path, how: int) -> None:
     """Ctrl-C goes to all processes of the terminal, SIGTERM to one."""
     if not _native.guarded():

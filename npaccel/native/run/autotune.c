@@ -533,13 +533,12 @@ PyObject *npa_tried(PyObject *module, PyObject *nothing)
 /* smaller(known): whether it paid to record smaller arrays; known: the last process says that. */
 PyObject *npa_smaller(PyObject *module, PyObject *known)
 {
-    enum { LEAST_RECORDED = 4096 };
+    enum { LEAST = 4096 };
     (void)module;
     if (known == Py_True) {
         npa_rest(0);
     }
-    return PyBool_FromLong(smaller.recorded > LEAST_RECORDED &&
-                           smaller.recorded / 4 > smaller.left);
+    return PyBool_FromLong(smaller.recorded > LEAST + 4 * smaller.left);
 }
 
 /* looked_up(found): a program was on disk, or was not; how many were not, since one was. */
