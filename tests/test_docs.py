@@ -126,8 +126,8 @@ NO_QUESTIONS = {
     "program_statements", "program_texts", "random_calls", "random_mixed", "random_numbers",
     "random_programs", "rows", "run_all", "smaller_loops", "soak_cache", "soak_calls",
     "soak_cluster", "soak_cluster_programs", "soak_futures", "soak_guard", "soak_loops",
-    "soak_mixed", "soak_programs", "special_functions", "steps", "tiny_calls", "weak_scaling", "weights",
-    "whole",
+    "soak_mixed", "soak_programs", "special_functions", "steps", "tiny_calls", "weak_scaling",
+    "weights", "whole",
 }  # fmt: skip
 
 
