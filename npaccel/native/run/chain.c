@@ -298,8 +298,8 @@ static bool lies_in_parts(const npa_chain *c, int b)
     return true;
 }
 
-/* What nobody sees before or after these kernels, and lies in order. earlier: steps before them. */
-static void find_windows(npa_chain *c, const step *steps, int earlier, npa_queue *q)
+/* What these kernels make and give back, so that nobody else sees it, and lies in order. */
+static void find_windows(npa_chain *c)
 {
     for (int k = 0; k < c->n; k++) {
         const step *s = c->kernels[k].s;
@@ -313,16 +313,8 @@ static void find_windows(npa_chain *c, const step *steps, int earlier, npa_queue
     for (int k = 0; k < c->n; k++) {
         for (int i = 0; i < c->kernels[k].nuses; i++) {
             const npa_chain_use *u = &c->kernels[k].uses[i];
-            c->places[u->buffer].window &=
-                u->ordered && c->owners[u->owner].released && q->buffers[u->owner]->fresh;
-        }
-    }
-    for (int i = -earlier; i < 0; i++) {
-        for (int j = 0; j < steps[i].npatches; j++) {
-            const patch *p = &steps[i].patches[j];
-            if (p->kind == PATCH_ADDRESS) {
-                c->places[p->a].window = false;
-            }
+            const npa_chain_owner *o = &c->owners[u->owner];
+            c->places[u->buffer].window &= u->ordered && o->made && o->released;
         }
     }
     for (int b = 0; b < c->nbuffers; b++) {
@@ -471,7 +463,7 @@ static size_t scratch(const npa_chain *c)
     return bytes;
 }
 
-npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue *q)
+npa_chain *npa_chain_form(const step *steps, int nsteps, npa_queue *q)
 {
     if (nsteps < 2 || steps[0].bytes_read + steps[0].bytes_written < (size_t)wave_bytes() / 4) {
         return NULL;
@@ -482,7 +474,7 @@ npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue 
     }
     gather(c, steps, nsteps, q);
     if (settle(c) && npa_step_reserve(scratch(c) + 64)) {
-        find_windows(c, steps, earlier, q);
+        find_windows(c);
         if (bind_all(c, q)) {
             return c;
         }

@@ -6,9 +6,9 @@
 
 enum { NPA_LONGEST_CHAIN = 32 };
 typedef struct npa_chain npa_chain;
-/* Those of `nsteps` steps from steps[0] on that gain from it, with all the memory that they need;
- * before them the program has `earlier` ones. NULL: none. */
-npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue *q);
+/* Those of `nsteps` steps from steps[0] on that gain from it, with all the memory that they need.
+ * NULL: none. */
+npa_chain *npa_chain_form(const step *steps, int nsteps, npa_queue *q);
 int npa_chain_length(const npa_chain *c);
 bool npa_chain_lasts(const npa_chain *c); /* it can't be begun anew */
 void npa_chain_drop(npa_chain *c); /* NULL: nothing */

@@ -378,7 +378,7 @@ static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, 
         content[k] = i + k < program->nsteps && writes_content(s + k, q);
     }
     int before = npa_now(NPA_IN_KERNELS), n = 0;
-    npa_chain *chain = npa_chain_form(s, i, program->nsteps - i, q);
+    npa_chain *chain = npa_chain_form(s, program->nsteps - i, q);
     if (chain == NULL) {
         s->chain_took = -1;
     } else {

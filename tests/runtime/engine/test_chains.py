@@ -78,6 +78,24 @@ def test_what_dies_leaves_its_memory_to_what_is_made_next(program, kernels, shap
     assert chained() == npaccel.stats()["kernels"] == 3 * kernels
 
 
+def scanned(x, y):
+    """Two arrays that no kernel makes, but kernels read last."""
+    total, other = np.cumsum(x), np.cumsum(y)
+    made = total[10:] - total[:-10]
+    made[1:] += made[:-1]
+    made[1:] -= other[1:-10]
+    return made
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_what_was_there_before_stays_where_it_is(threads) -> None:
+    x, y = np.random.default_rng(4).integers(0, 9, (2, 1_000_000)).astype("f8")
+    with npaccel.config(threads=threads):
+        found = np.array(npaccel.evaluate(scanned(npaccel.asarray(x), npaccel.asarray(y))))
+    assert found.tobytes() == scanned(x, y).tobytes()
+    assert chained() >= 2
+
+
 def waves(ex, ey, hz):
     """As the steps of a field: sources along an edge, three sweeps, edges of their own."""
     for k in range(4):
