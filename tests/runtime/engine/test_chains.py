@@ -185,7 +185,7 @@ def random_program(rng, shape):
         to, one, other = (int(k) for k in rng.integers(0, 3, 3))
         place = window(rng, shape)
         a, b = shifted(rng, place, shape), shifted(rng, place, shape)
-        kind = int(rng.integers(0, 11))
+        kind = int(rng.integers(0, 13))
         factor = float(rng.random())
         steps.append((kind, to, one, other, place, a, b, factor))
     return steps
@@ -205,6 +205,12 @@ def run(steps, arrays):
             arrays[to][..., 0] = arrays[one][..., -1]
         elif kind == 7:
             arrays[to][0] = arrays[one][-1]
+        elif kind == 11:  # read by kernels, and made by none
+            total = np.cumsum(x, axis=-1)
+            arrays[to][place] = (total[a] * factor).astype(arrays[to].dtype)
+        elif kind == 12:  # as large as others that die
+            flow = factor * (x[a] - y[b])
+            arrays[to][place] -= flow.astype(arrays[to].dtype)
         elif kind >= 9:  # each half of a new array by a kernel of its own, and read as a whole
             half = len(x) // 2
             both = np.concatenate([x[half:] * factor, y[:half] - factor])
