@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from npaccel.later import later
@@ -25,8 +25,9 @@ from npaccel.own import os, time
 if TYPE_CHECKING:
     import fcntl
     import re
+    import signal
 else:
-    fcntl, re = map(later, ("fcntl", "re"))
+    fcntl, re, signal = map(later, ("fcntl", "re", "signal"))
 
 __all__ = [
     "PLAIN",
@@ -43,6 +44,7 @@ __all__ = [
     "processor_features",
     "processors",
     "scheduled",
+    "told_to_end",
     "user",
 ]
 
@@ -65,6 +67,32 @@ def at_fork(**hooks: Callable[[], object]) -> None:
     """As `os.register_at_fork`. Nothing, where processes don't fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**hooks)
+
+
+@contextmanager
+def told_to_end() -> Iterator[Callable[[], bool]]:
+    """Whether this process was told to end, by Ctrl-C or another signal, until then; in the main
+    thread.
+
+    Ctrl-C reaches all processes of a terminal. Those that are started meanwhile inherit that it is
+    blocked in the thread that starts them; a thread that was there before may still take it here.
+    """
+    told: list[int] = []
+    names = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
+    before = [signal.signal(one, lambda number, _: told.append(number)) for one in names]
+    with ExitStack() as stack:
+        for one, handler in zip(names, before, strict=True):
+            stack.callback(signal.signal, one, handler)
+        if not hasattr(signal, "pthread_sigmask"):
+            yield lambda: bool(told)
+            return
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, blocked)
+        try:
+            yield lambda: bool(told) or signal.SIGINT in signal.sigpending()
+        finally:
+            if signal.SIGINT in signal.sigpending():
+                signal.sigwait({signal.SIGINT})
 
 
 def hold(lock: AbstractContextManager[Any]) -> None:

@@ -250,7 +250,7 @@ def public() -> set[str]:
 
 def test_help_is_one_screen_and_names_everything() -> None:
     lines = pydoc.render_doc(npaccel, renderer=pydoc.plaintext).splitlines()
-    assert len(lines) <= 72 and max(map(len, lines[: lines.index("FILE")])) <= 100
+    assert len(lines) <= 74 and max(map(len, lines[: lines.index("FILE")])) <= 100
     told = set(re.findall(r"\w+", npaccel.__doc__ or ""))
     assert public() <= told
     for name in ("asarray", "accelerate", "macro", "stats"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 from urllib.parse import urlsplit
 
+from npaccel import system
 from npaccel.errors import BackendUnavailable, ConfigError
 
 __all__ = ["local_cluster", "missing", "serve"]
@@ -84,7 +84,8 @@ def serve(workers: int, address: str, threads: int, tell: Callable[[str, int], N
     except ImportError as error:
         raise missing(error) from None
     env = dict.fromkeys(LIBRARIES, str(threads))
-    with _signals() as told:
+    resource_tracker.ensure_running()  # when it starts, it ends that SIGINT is blocked
+    with system.told_to_end() as told:
         try:
             cluster = _started(workers, threads, host=host, scheduler_port=port, env=env)
         except (RuntimeError, OSError, ValueError, TimeoutError) as error:
@@ -98,28 +99,6 @@ def serve(workers: int, address: str, threads: int, tell: Callable[[str, int], N
         finally:
             cluster.close(timeout=END_S)
             _end_children()
-
-
-@contextmanager
-def _signals() -> Iterator[Callable[[], bool]]:
-    """Whether this process was told to end, until then; in the main thread.
-
-    Ctrl-C reaches all processes of a terminal. Workers inherit that it is blocked in the thread
-    that starts them; a thread that was there before may still take it here.
-    """
-    told: list[int] = []
-    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(one, lambda number, _: told.append(number)) for one in names]
-    resource_tracker.ensure_running()  # when it starts, it ends that SIGINT is blocked
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield lambda: bool(told) or signal.SIGINT in signal.sigpending()
-    finally:
-        if signal.SIGINT in signal.sigpending():
-            signal.sigwait({signal.SIGINT})
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        for one, handler in zip(names, before, strict=True):
-            signal.signal(one, handler)
 
 
 def _split(address: str) -> tuple[str, int]:
