@@ -207,7 +207,7 @@ static int run_reduce(npa_queue *q, npa_request *r, job *j)
         npa_each_line(j, &start, first_line);
     }
     npa_space_simplify(&s, 0);
-    npa_each_folded_line(j, &s, r->mask ? run_masked : run_line, 1);
+    npa_each_folded_line(j, &s, r->mask ? run_masked : run_line, 1, r->rule->ordered);
     return 0;
 }
 

@@ -143,13 +143,14 @@ static int longest(const npa_space *s, int out)
     return found;
 }
 
-void npa_each_folded_line(const struct npa_job *j, const npa_space *s, npa_line *line, int out)
+void npa_each_folded_line(const struct npa_job *j, const npa_space *s, npa_line *line, int out,
+                          bool ordered)
 {
-    int along = longest(s, out);
+    int along = ordered ? s->ndim - 1 : longest(s, out); /* as NumPy's sums of floats go */
     each_piece(j, s, line, along, along == s->ndim - 1 ? s->shape[along] : PIECE);
 }
 
 void npa_each_line(const struct npa_job *j, const npa_space *s, npa_line *line)
 {
-    npa_each_folded_line(j, s, line, -1);
+    npa_each_folded_line(j, s, line, -1, false);
 }

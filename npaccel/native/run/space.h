@@ -26,7 +26,9 @@ typedef void npa_line(const struct npa_job *j, char **p, const int64_t *strides,
 /* Call line() for every line along the last axis; or where lines are short, for pieces of lines
  * along the axis before it, of which those that lie side by side take turns. */
 void npa_each_line(const struct npa_job *j, const npa_space *s, npa_line *line);
-/* Likewise of a reduction, whose result is operand `out`: what is reduced keeps its order. */
-void npa_each_folded_line(const struct npa_job *j, const npa_space *s, npa_line *line, int out);
+/* Likewise of a reduction, whose result is operand `out`: what is reduced keeps its order; ordered:
+ * what a line sums up stays what it is, too. */
+void npa_each_folded_line(const struct npa_job *j, const npa_space *s, npa_line *line, int out,
+                          bool ordered);
 
 #endif
