@@ -168,13 +168,13 @@ def test_a_loop_that_nobody_reads_is_tried(way: Way, program: Callable[[int], np
         assert program(rounds).tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize(
+    "shape", [(3, 834, 4), (4, 834, 3), (90, 12, 9), (9, 12, 90), (900, 3, 4), (40, 250, 1)]
+)
 @pytest.mark.parametrize("axis", [0, 1, 2, (0, 1), (1, 2), (0, 2)])
-@pytest.mark.parametrize("shape", [(3, 834, 4), (4, 834, 3), (90, 12, 9), (9, 12, 90), (40, 250)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_sums_that_wait_have_numpys_bits(way: Way, shape: Any, axis: Any, turned: bool) -> None:
     """Below the threshold, of rows and columns of any length."""
-    if np.max(axis) >= len(shape):
-        pytest.skip("no such axis")
     way(NUMPY_LOSES)
     x = np.random.default_rng(2).random(shape)
     x = x.T if turned else x

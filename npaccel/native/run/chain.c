@@ -184,6 +184,14 @@ static int find_donor(const npa_chain *c, int b, const npa_queue *q)
     return -1;
 }
 
+/* Whether there is room for `size` bytes more beside memory that was given back and that nobody
+ * takes: kernels that run alone need no more than the larger of the two. */
+static bool may_grow(const npa_chain *c, int64_t size)
+{
+    return c->idle == 0 ||
+           (2 * c->idle <= c->taken && (size_t)(c->taken + size) <= npa_memory_room());
+}
+
 /* Note whose memory it is that the kernel uses. False: it would take far more than if each ran
  * alone, since what was given back goes to nobody. */
 static bool find_memory(npa_chain *c, npa_chain_kernel *k, const npa_queue *q)
@@ -198,7 +206,7 @@ static bool find_memory(npa_chain *c, npa_chain_kernel *k, const npa_queue *q)
             if (o->donor >= 0) {
                 c->owners[o->donor].spare = false;
                 c->idle -= size;
-            } else if (o->made && 2 * c->idle > c->taken) {
+            } else if (o->made && !may_grow(c, size)) {
                 return false;
             }
             c->taken += o->donor < 0 ? size : 0;
@@ -400,7 +408,7 @@ static bool get_memory(npa_chain *c, npa_queue *q)
         for (int i = 0; i < mine->nuses; i++) {
             const npa_chain_owner *o = &c->owners[mine->uses[i].owner];
             if (c->flags[k] == NULL ||
-                (o->donor < 0 && npa_buffer_address(q->buffers[mine->uses[i].owner]) == NULL)) {
+                (o->donor < 0 && npa_step_address(q->buffers[mine->uses[i].owner]) == NULL)) {
                 return false;
             }
         }
@@ -512,6 +520,7 @@ bool npa_chain_lasts(const npa_chain *c) { return c->lasting; }
  *
  * Results that die one after the other have the same memory here, too: who takes it over has to
  * follow who had it, as any writer. Where that had content before, the chain is carried to its end.
- * A chain ends where memory that nobody takes over would be half of what there is. Of rounds of a
+ * A chain ends where memory that nobody takes over would be half of what it has, or where there is
+ * no room for both. Of rounds of a
  * loop the first is then through with some rows while the last begins with them, and all of them go
  * through memory once. */

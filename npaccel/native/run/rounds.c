@@ -100,9 +100,9 @@ static void find_loop(bool rounds)
     int n = npa_q.nrequests;
     bool long_enough = n >= LEAST_LOOPED && !npa_match_inside() && !npa_check_mode;
     npa_q.known.generation = npa_q.generation, npa_q.known.end = n;
-    npa_q.known.loop = long_enough                   ? first_loop(&npa_q.known.end)
+    npa_q.known.loop = long_enough                 ? first_loop(&npa_q.known.end)
                        : rounds && !npa_check_mode ? npa_loop_find(n)
-                                                     : (npa_loop){0};
+                                                   : (npa_loop){0};
     npa_q.known.cut = long_enough && is_cut(npa_q.known.loop);
     npa_q.known.fuses = npa_q.known.cut && npa_loop_fuses(npa_q.known.loop);
     uint64_t looks = npa_q.known.fuses ? npa_q.known.loop.looks : 0;

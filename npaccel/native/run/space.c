@@ -125,12 +125,13 @@ static void each_piece(const struct npa_job *j, const npa_space *s, npa_line *li
 }
 
 /* The axis for lines: the last one, or if it is short the longest. Where operand `out` is reduced
- * (-1: nothing is) not one behind which another one is reduced, too. */
-static int longest(const npa_space *s, int out)
+ * (-1: nothing is) not one behind which another one is reduced, too; ordered: nor one that is
+ * reduced, or in the place of one, as NumPy sums a line's floats in an order of their own. */
+static int longest(const npa_space *s, int out, bool ordered)
 {
     int found = s->ndim - 1;
-    bool ordered = false;
-    if (s->shape[found] >= SHORT_LINE) {
+    bool reduces = out >= 0 && s->strides[found][out] == 0;
+    if (s->shape[found] >= SHORT_LINE || (ordered && reduces)) {
         return found;
     }
     for (int i = s->ndim - 1; i >= 0; i--) {
@@ -146,7 +147,7 @@ static int longest(const npa_space *s, int out)
 void npa_each_folded_line(const struct npa_job *j, const npa_space *s, npa_line *line, int out,
                           bool ordered)
 {
-    int along = ordered ? s->ndim - 1 : longest(s, out); /* as NumPy's sums of floats go */
+    int along = longest(s, out, ordered);
     each_piece(j, s, line, along, along == s->ndim - 1 ? s->shape[along] : PIECE);
 }
 

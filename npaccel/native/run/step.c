@@ -185,15 +185,21 @@ void npa_step_finish(const step *s, const int64_t *words, uint32_t *flags)
     pthread_mutex_unlock(&spare.lock);
 }
 
+char *npa_step_address(npa_buffer *b)
+{
+    npa_memory_notes = true;
+    char *base = npa_buffer_address(b);
+    npa_memory_notes = false;
+    return base;
+}
+
 int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there)
 {
     memcpy(words, s->words, 8 * (size_t)s->nwords);
     for (int i = 0; i < s->npatches; i++) {
         const patch *p = &s->patches[i];
         if (p->kind == PATCH_ADDRESS) {
-            npa_memory_notes = true;
-            char *base = there ? NULL : npa_buffer_address(q->buffers[p->a]);
-            npa_memory_notes = false;
+            char *base = there ? NULL : npa_step_address(q->buffers[p->a]);
             if (base == NULL && !there) {
                 return -1;
             }

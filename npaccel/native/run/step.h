@@ -65,6 +65,8 @@ void npa_step_call(const step *s, const int64_t *words, const int64_t *range, in
 void npa_step_finish(const step *s, const int64_t *words, uint32_t *flags);
 /* There are so many bytes for tasks that can't have scratch memory of their own; false: no. */
 bool npa_step_reserve(size_t bytes);
+/* Where a buffer's bytes are, which get memory if they have none; NULL: there is none. */
+char *npa_step_address(npa_buffer *b);
 /* Addresses and scalars into `words`. there: with offsets for addresses. 0, or -1: no memory. */
 int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there);
 

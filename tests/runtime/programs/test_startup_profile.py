@@ -195,6 +195,32 @@ def found_ready(folder: Path) -> list[str]:
     return words
 
 
+# Says how many kernels were a chain, and the sizes of memory that was new.
+CHAIN = """
+import numpy as np
+import npaccel
+from npaccel import _native
+u = npaccel.asarray(np.ones((900, 640)))
+a = u[1:] - u[:-1]
+b = a[1:] + a[:-1]
+c = b * 2
+c[1:] += c[:-1]
+npaccel.evaluate(b, c)
+print(npaccel.stats()["chained_kernels"], *_native.new_sizes())
+"""
+
+
+@pytest.mark.pending
+def test_new_memory_of_chains_is_noted(tmp_path: Path) -> None:
+    settings = {"NPACCEL_CACHE_DIR": str(tmp_path), "NPACCEL_TIERING": "eager"}
+    command = [sys.executable, "-c", CHAIN]  # with warnings as errors each operation runs alone
+    done = subprocess.run(
+        command, env=os.environ | settings, capture_output=True, text=True, timeout=120, check=True
+    )
+    chained, *sizes = map(int, done.stdout.split())
+    assert chained > 1 and sizes
+
+
 # Says how many requests a loop over arrays of 128 KB has made in a block's first tenth of a second.
 SMALLER = """
 import sys, time
