@@ -58,8 +58,19 @@ def field(u: Array, v: Array, w: Array, steps: int) -> Array:
     return w
 
 
+def drift(u: Array, v: Array, w: Array, steps: int) -> Array:
+    """Looks at each step: kernels one by one over what caches hold."""
+    for _ in range(steps):
+        u *= 0.999
+        u += v
+        float(u[0, 0])
+        w -= 0.001 * u
+        float(w[0, 0])
+    return w
+
+
 PROGRAMS: dict[str, Callable[[Array, Array, Array, int], Array]] = {
-    program.__name__: program for program in (heat, waves, reaction, field)
+    program.__name__: program for program in (heat, waves, reaction, field, drift)
 }
 
 

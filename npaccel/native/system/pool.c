@@ -1,13 +1,14 @@
 /* pool.c: worker threads that help a launching thread with its tasks.
  *
  * A launch opens a job slot, runs tasks like any worker, closes the slot when no task is left to
- * claim, and waits for the workers that are inside. See Note [Life of a job] at the end. */
+ * claim, and waits for the workers that are inside. See Note [Life of a job] at the end, and
+ * Note [Lanes]: who runs which task. */
 #include "system/system.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
+enum { JOBS = 16, THREADS = 256, DEPTHS = 8, LANES = 16 };
 enum { SPIN_NS = 15000, SLICE_NS = 20000000 };
 enum { USUAL_WAKE_NS = 30000, MOST_WAKE_NS = 1000000 };
 /* So many workers are kept away from the processor of who wakes them. Where there are more, each of
@@ -18,13 +19,19 @@ enum { OPEN = 1 << 30, WAITED = 1 << 29, TAKEN = 1 << 28, SEAT = 1 << 12, INSIDE
 enum { SEATS = TAKEN - SEAT };
 
 typedef struct {
+    _Alignas(64) _Atomic int64_t next; /* the first of its tasks that nobody has claimed */
+    int64_t end;
+} lane;
+
+typedef struct {
     _Alignas(64) atomic_int state; /* INSIDE: workers in it; SEATS: that may yet enter if OPEN */
     atomic_int stop;
+    int lanes;
     int64_t tasks;
     npa_task task;
     void *context;
     const atomic_int *cancel;
-    _Alignas(64) _Atomic int64_t next;
+    lane lane[LANES];
 } job;
 
 static struct {
@@ -54,7 +61,7 @@ typedef struct {
 } scratch;
 
 /* initial-exec: the guard's handler reads worker_here, and must not allocate to find it. */
-static NPA_PER_THREAD bool worker_here;
+static NPA_PER_THREAD int worker_here; /* its number, from 1 on; 0: no worker */
 static NPA_PER_THREAD int depth; /* of launches on this thread: a nested one has its own scratch */
 static NPA_PER_THREAD scratch *my_scratch;
 
@@ -75,21 +82,51 @@ static bool spin_while_equal(atomic_int *word, int value, int mask)
 
 /* -------------------------------------------------------------------------------- workers */
 
-static bool claim(job *j, int64_t *task)
+static void set_lanes(job *j, int threads)
+{
+    int n = threads < LANES ? threads : LANES;
+    for (int i = 0; i < n; i++) {
+        atomic_store_explicit(&j->lane[i].next, j->tasks * i / n, memory_order_relaxed);
+        j->lane[i].end = j->tasks * (i + 1) / n;
+    }
+    j->lanes = n;
+}
+
+/* Of the lane that this thread keeps to. */
+static int my_lane(const job *j)
+{
+    return worker_here == 0 || j->lanes == 1 ? 0 : 1 + (worker_here - 1) % (j->lanes - 1);
+}
+
+static int64_t unclaimed(const lane *l)
+{
+    return l->end - atomic_load_explicit(&l->next, memory_order_relaxed);
+}
+
+/* A task of lane *at, or of those behind it where that has none. */
+static bool claim(job *j, int *at, int64_t *task)
 {
     if (atomic_load_explicit(&j->stop, memory_order_relaxed) ||
-        (j->cancel && atomic_load_explicit(j->cancel, memory_order_relaxed)) ||
-        atomic_load_explicit(&j->next, memory_order_relaxed) >= j->tasks) {
+        (j->cancel && atomic_load_explicit(j->cancel, memory_order_relaxed))) {
         return false;
     }
-    *task = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
-    return *task < j->tasks;
+    for (int i = 0; i < j->lanes; i++, *at = *at + 1 < j->lanes ? *at + 1 : 0) {
+        lane *l = &j->lane[*at];
+        if (unclaimed(l) > 0) {
+            *task = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed);
+            if (*task < l->end) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static void run_tasks(job *j, int worker)
 {
+    int at = my_lane(j);
     depth++;
-    for (int64_t task; claim(j, &task);) {
+    for (int64_t task; claim(j, &at, &task);) {
         j->task(j->context, task, worker);
     }
     depth--;
@@ -144,10 +181,9 @@ static void note_wake(void)
     }
 }
 
-static void *work(void *unused)
+static void *work(void *number)
 {
-    (void)unused;
-    worker_here = true;
+    worker_here = (int)(intptr_t)number;
     for (;;) {
         int epoch = atomic_load(&pool.epoch);
         if (atomic_load(&pool.quit)) {
@@ -172,7 +208,7 @@ static void start_workers(int wanted)
         return;
     }
     int n = atomic_load(&pool.started);
-    while (n < wanted && npa_thread_start(&pool.workers[n], work, NULL, 0) == 0) {
+    while (n < wanted && npa_thread_start(&pool.workers[n], work, (void *)(intptr_t)(n + 1), 0) == 0) {
         n++;
         pool.apart = -1;
     }
@@ -286,6 +322,16 @@ static void keep_apart(void)
     }
 }
 
+static int64_t tasks_left(const job *j)
+{
+    int64_t n = 0;
+    for (int i = 0; i < j->lanes; i++) {
+        int64_t left = unclaimed(&j->lane[i]);
+        n += left > 0 ? left : 0;
+    }
+    return n;
+}
+
 /* Wake sleepers as soon as what is left, `left` nanoseconds of one thread, pays for it. */
 static void wake_if_worth_it(job *j, int64_t left)
 {
@@ -349,13 +395,13 @@ static int take_part(job *j, poller *p, int64_t *took)
 {
     int64_t begun = npa_clock_ns(), before = burst(begun), done = 0, each = 0;
     wake_if_worth_it(j, before + *took);
+    int at = my_lane(j);
     depth++;
-    for (int64_t task; claim(j, &task);) {
+    for (int64_t task; claim(j, &at, &task);) {
         j->task(j->context, task, 0);
         poll_if_due(j, p);
         each = (npa_clock_ns() - begun) / ++done;
-        wake_if_worth_it(
-            j, before + each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
+        wake_if_worth_it(j, before + each * tasks_left(j));
     }
     depth--;
     *took = done > 0 ? each * j->tasks : *took;
@@ -376,9 +422,13 @@ static int run(npa_task task, void *context, int64_t tasks, const atomic_int *ca
         int started = atomic_load(&pool.started);
         helpers = started < helpers ? started : helpers;
     }
-    job alone = {.tasks = tasks, .task = task, .context = context, .cancel = cancel};
     job *j = helpers > 0 ? take_slot() : NULL;
     if (j == NULL) {
+        job alone;
+        alone.tasks = tasks, alone.task = task, alone.context = context, alone.cancel = cancel;
+        atomic_init(&alone.state, 0);
+        atomic_init(&alone.stop, 0);
+        set_lanes(&alone, 1);
         return take_part(&alone, p, took);
     }
     j->tasks = tasks;
@@ -386,7 +436,7 @@ static int run(npa_task task, void *context, int64_t tasks, const atomic_int *ca
     j->context = context;
     j->cancel = cancel;
     atomic_store_explicit(&j->stop, 0, memory_order_relaxed);
-    atomic_store_explicit(&j->next, 0, memory_order_relaxed);
+    set_lanes(j, 1 + helpers);
     open_job(j, helpers);
     int result = take_part(j, p, took);
     atomic_store_explicit(&j->state, 0, memory_order_release);
@@ -445,7 +495,7 @@ int npa_pool_size(void)
 
 bool npa_pool_on_worker(void)
 {
-    return worker_here;
+    return worker_here != 0;
 }
 
 char *npa_pool_scratch(int worker, size_t bytes)
@@ -485,3 +535,12 @@ char *npa_pool_scratch(int worker, size_t bytes)
  *
  * Sleeping: a worker counts itself in `sleepers`, then sleeps if `epoch` is unchanged; a launch
  * changes `epoch`, then looks at `sleepers`. One of the two sees the other. */
+
+/* Note [Lanes]
+ *
+ * The tasks of a launch are cut into as many stretches as it has threads. Each thread begins with
+ * its own, the launching one with the first, a worker with the one of its number, and goes on with
+ * what the others have left. So of kernels that follow each other over the same arrays a thread
+ * works on the same parts each time, which its own cache holds. Handed out one by one, they go now
+ * to this thread, now to that one, and each kernel begins by fetching lines from the other
+ * processors' caches. Which thread runs a task decides no bits. */
