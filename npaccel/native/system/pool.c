@@ -208,7 +208,11 @@ static void start_workers(int wanted)
         return;
     }
     int n = atomic_load(&pool.started);
-    while (n < wanted && npa_thread_start(&pool.workers[n], work, (void *)(intptr_t)(n + 1), 0) == 0) {
+    while (n < wanted) {
+        void *number = (void *)(intptr_t)(n + 1);
+        if (npa_thread_start(&pool.workers[n], work, number, 0) != 0) {
+            break;
+        }
         n++;
         pool.apart = -1;
     }
