@@ -135,10 +135,15 @@ class BufferInfo:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Requests in program order, and the buffers they name."""
+    """Requests in program order, and the buffers they name.
+
+    apart: they are rounds of a loop with so many requests each, and no kernel has two rounds'; 0:
+    any requests may share one.
+    """
 
     buffers: tuple[BufferInfo, ...]
     requests: tuple[Request, ...]
+    apart: int = 0
 
 
 # ------------------------------------------------------------------------------- what will run

@@ -41,8 +41,11 @@ class _Use:
 class _Open:
     """A group while it grows."""
 
-    def __init__(self, index: int, fact: Fact, limits: Limits, dead: frozenset[int]) -> None:
+    def __init__(
+        self, index: int, fact: Fact, limits: Limits, dead: frozenset[int], turn: int
+    ) -> None:
         self.index = index
+        self.turn = turn  # of a loop whose rounds have kernels of their own
         self.limits = limits
         self.dead = dead
         self.space = fact.space
@@ -184,6 +187,7 @@ class _Open:
         return (
             self.space == other.space
             and bool(self.members and other.members)
+            and self.turn == other.turn
             and self.reason is None
             and other.reason is None
             and (self.axes is None or other.axes is None or self.axes == other.axes)
@@ -372,6 +376,7 @@ class _Grouper:
         self.groups: list[_Open] = []
         self.index = _Index(draft.limits.views)
         self.dead = frozenset(b.index for b in draft.trace.buffers if b.dead)
+        self.apart = draft.trace.apart or len(draft.trace.requests)
 
     def place(self, place: int, fact: Fact, need: Need) -> None:
         accesses = [a for a in fact.accesses if not a.write or need is Need.VALUES]
@@ -379,16 +384,22 @@ class _Grouper:
         group = None
         if fact.reason is None:
             last = max(found, default=-1)
-            if len(found) > 1 and self.groups[last].role(fact) is not None:
+            if len(found) > 1 and self._role_in(self.groups[last], fact) is not None:
                 for other in sorted(found - {last}, reverse=True):
                     self._merge(self.groups[other], self.groups[last])
             group = self._host(place, fact, need, last)
         if group is None:
-            group = _Open(len(self.groups), fact, self.limits, self.dead)
+            group = _Open(len(self.groups), fact, self.limits, self.dead, self._turn(fact))
             self.groups.append(group)
             group.join(place, fact, _role(fact), 1, need)
         group.most = min(group.most, self._most(fact))
         self.index.record(group.index, accesses)
+
+    def _turn(self, fact: Fact) -> int:
+        return fact.request.index // self.apart
+
+    def _role_in(self, group: _Open, fact: Fact) -> Role | None:
+        return group.role(fact) if group.turn == self._turn(fact) else None
 
     def _most(self, fact: Fact) -> int:
         """Requests that may be in a group with this one, itself included."""
@@ -401,7 +412,7 @@ class _Grouper:
         first = max(last, newest - self.limits.recent)
         candidates += [self.groups[at] for at in range(newest, first, -1)]
         for group in candidates:
-            role = group.role(fact) if group.members else None
+            role = self._role_in(group, fact) if group.members else None
             if len(group.members) >= min(group.most, self._most(fact)):
                 continue
             if role is None or (group.index != last and not group.shares(fact, role)):

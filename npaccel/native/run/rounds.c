@@ -22,7 +22,8 @@ static int together(int left)
         int most = period < TOGETHER_STEADY ? TOGETHER_STEADY / period : 1;
         return most < left ? most : left;
     }
-    while (npa_q.known.fuses && 2 * n <= left && 2 * n * period <= TOGETHER) {
+    bool several = npa_q.known.fuses || npa_q.known.apart;
+    while (several && 2 * n <= left && 2 * n * period <= TOGETHER) {
         n *= 2;
     }
     return n;
@@ -95,6 +96,20 @@ static npa_loop first_loop(int *end)
     return first;
 }
 
+/* Whether the next round, of as many requests, runs over other sizes. */
+static bool sizes_change(int first, int period)
+{
+    bool same = first + 2 * period <= npa_q.nrequests;
+    for (int i = first; same && i < first + period; i++) {
+        const npa_request *a = (npa_request *)(npa_q.arena + npa_q.at[i]),
+                          *b = (npa_request *)(npa_q.arena + npa_q.at[i + period]);
+        if (a->ndim != b->ndim || memcmp(a->shape, b->shape, 8u * a->ndim) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void find_loop(bool rounds)
 {
     int n = npa_q.nrequests;
@@ -105,6 +120,8 @@ static void find_loop(bool rounds)
                                                    : (npa_loop){0};
     npa_q.known.cut = long_enough && is_cut(npa_q.known.loop);
     npa_q.known.fuses = npa_q.known.cut && npa_loop_fuses(npa_q.known.loop);
+    npa_q.known.apart = npa_q.known.cut && !npa_q.known.fuses &&
+                        !sizes_change(npa_q.known.loop.start, npa_q.known.loop.period);
     uint64_t looks = npa_q.known.fuses ? npa_q.known.loop.looks : 0;
     if (rounds && looks != 0 && looks != npa_q.gone.looks) {
         npa_q.gone.looks = looks, npa_q.gone.requests = 0;
@@ -132,7 +149,8 @@ int npa_next_to_run(bool rounds, int *round)
     }
     npa_loop *loop = &npa_q.known.loop;
     if (rounds && !is_full() &&
-        (!npa_q.known.cut || (npa_q.known.fuses && loop->rounds <= together(INT_MAX)))) {
+        (!npa_q.known.cut ||
+         ((npa_q.known.fuses || npa_q.known.apart) && loop->rounds <= together(INT_MAX)))) {
         npa_q.looked = 2 * next_look();
         return 0;
     }
@@ -145,27 +163,13 @@ int npa_next_to_run(bool rounds, int *round)
     return rounds && loop->rounds > 0 && npa_q.known.end == npa_q.nrequests ? end : npa_q.known.end;
 }
 
-/* Whether the next round, of as many requests, runs over other sizes. */
-static bool sizes_change(int period)
-{
-    bool same = 2 * period <= npa_q.nrequests;
-    for (int i = 0; same && i < period; i++) {
-        const npa_request *a = (npa_request *)(npa_q.arena + npa_q.at[i]),
-                          *b = (npa_request *)(npa_q.arena + npa_q.at[i + period]);
-        if (a->ndim != b->ndim || memcmp(a->shape, b->shape, 8u * a->ndim) != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* To ask Python about a round takes 0.1 ms, NumPy's loop 30 us for 256 KiB: of so many requests a
  * tenth. */
 enum { LEAST_ALONE = 32 };
 
 int npa_to_run_uncompiled(int requests, int period)
 {
-    if (period == 0 || !sizes_change(period)) {
+    if (period == 0 || !sizes_change(0, period)) {
         return requests;
     }
     int some = (LEAST_ALONE + period - 1) / period * period;

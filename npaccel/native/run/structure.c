@@ -367,7 +367,7 @@ static void write_structure(writer *w, const npa_traced *t)
         ndim = r->ndim + 1 > ndim ? r->ndim + 1 : ndim; /* where it gathers */
     }
     w->region_bytes = region_bytes(ndim);
-    put_word(w, t->nrequests), put_word(w, t->nbuffers);
+    put_word(w, t->nrequests), put_word(w, t->nbuffers), put_word(w, t->apart);
     for (int i = 0; i < t->nbuffers; i++) {
         put_word(w, t->states[i] & NPA_STATE_FLAGS);
     }
@@ -394,17 +394,19 @@ const char *npa_structure_of(const npa_traced *t, const int64_t *limits, size_t 
 
 npa_traced npa_traced_snapshot(const npa_snapshot *s)
 {
-    return (npa_traced){s->words, (const uint64_t *)(s->words + s->end), s->nrequests,
-                        s->nbuffers, s->lines};
+    const uint64_t *states = (const uint64_t *)(s->words + s->end);
+    return (npa_traced){s->words, states, s->nrequests, s->nbuffers, (int)states[s->nbuffers + 1],
+                        s->lines};
 }
 
 npa_traced npa_traced_key(const npa_key *key)
 {
-    uint64_t end;
-    memcpy(&end, key->bytes + key->size - NPA_KEY_END, sizeof end);
-    int nbuffers = (int)(end >> 32);
+    uint64_t end[2];
+    memcpy(end, key->bytes + key->size - NPA_KEY_END, sizeof end);
+    int nbuffers = (int)(end[0] >> 32);
     const char *states = key->bytes + key->size - NPA_KEY_END - 8 * (size_t)nbuffers;
-    return (npa_traced){key->bytes, (const uint64_t *)states, (int)(uint32_t)end, nbuffers, NULL};
+    return (npa_traced){key->bytes, (const uint64_t *)states, (int)(uint32_t)end[0], nbuffers,
+                        (int)end[1], NULL};
 }
 
 /* Bytes, or None: it has to be planned. args: three limits of ir/passes. */

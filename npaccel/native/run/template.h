@@ -32,7 +32,7 @@ npa_cut npa_tasks_cut(const npa_tasks *t, const int64_t *extents, int rank, int 
 typedef struct {
     const char *words;
     const uint64_t *states; /* of buffers */
-    int nrequests, nbuffers;
+    int nrequests, nbuffers, apart; /* as npa_loop_apart has it */
     const struct npa_line *lines; /* or NULL: they are the first ones of npa_q */
 } npa_traced;
 npa_traced npa_traced_key(const npa_key *key);

@@ -5,7 +5,8 @@
  *                   npa_operand: buffer, type; offset; strides. Of a scalar its value, as far
  *                   as plans look at it
  *     per buffer    size, whether it is ours, fresh, dead
- *     how many requests and buffers; the backend that is asked for
+ *     how many requests and buffers; how many a round has where each has kernels of its own;
+ *     the backend that is asked for
  *
  * Values of scalars stand beside them (npa_snapshot): a program serves them all. */
 #include "trace/trace.h"
@@ -119,9 +120,9 @@ static char *put_requests(const npa_queue *q, int requests, char *p)
     return p;
 }
 
-static char *put_end(int requests, int nbuffers, uint64_t backend, char *p)
+static char *put_end(int requests, int nbuffers, int apart, uint64_t backend, char *p)
 {
-    uint64_t end[] = {(uint64_t)requests | (uint64_t)nbuffers << 32, backend};
+    uint64_t end[] = {(uint64_t)requests | (uint64_t)nbuffers << 32, (uint64_t)apart, backend};
     memcpy(p, end, sizeof end);
     return p + sizeof end;
 }
@@ -136,7 +137,7 @@ PyObject *npa_words_with(const npa_queue *q, const uint64_t *states, int nbuffer
     if (bytes != NULL) {
         char *p = put_requests(q, q->nrequests, PyBytes_AS_STRING(bytes));
         memcpy(p, states, 8 * (size_t)nbuffers);
-        put_end(q->nrequests, nbuffers, 0, p + 8 * (size_t)nbuffers);
+        put_end(q->nrequests, nbuffers, 0, 0, p + 8 * (size_t)nbuffers);
     }
     return bytes;
 }
@@ -164,7 +165,7 @@ bool npa_new_key(int requests, uint64_t backend, npa_key *key)
         uint64_t state = npa_key_state(npa_q.buffers[i]);
         memcpy(p, &state, 8), p += 8;
     }
-    p = put_end(requests, nbuffers, backend, p);
+    p = put_end(requests, nbuffers, npa_loop_apart(requests), backend, p);
     key->bytes = room.at, key->size = (size_t)(p - room.at);
     key->hash = npa_hash(key->bytes, key->size);
     return true;

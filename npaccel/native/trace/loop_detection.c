@@ -170,6 +170,15 @@ bool npa_loop_fuses(npa_loop loop)
     return fuses;
 }
 
+int npa_loop_apart(int requests)
+{
+    const npa_loop *loop = &npa_q.known.loop;
+    bool apart = npa_q.known.generation == npa_q.generation && npa_q.known.apart &&
+                 loop->start == 0 && requests > loop->period &&
+                 requests <= loop->rounds * loop->period && requests % loop->period == 0;
+    return apart ? loop->period : 0;
+}
+
 /* Note which buffers the requests from `first` on use. With the lock. */
 void npa_mark_later(int first)
 {
@@ -271,6 +280,8 @@ void npa_rest_kept(int n)
  * kernel run several together, so that not each of them goes through memory: all of them, and what
  * follows, where a loop had as many rounds the last times; else a power of two, and what other
  * numbers leave over is smaller powers, so that a loop whose rounds vary needs few programs.
+ * So do other rounds whose sizes stay. There no kernel has requests of two rounds, so they are the
+ * same ones in each, compiled once, and follow each other through memory (chain.c).
  * Without code all of it is one run, which is the quicker way there (chains stay in the cache);
  * but where the next round has other sizes, a few rounds are, since there may be code for those to
  * come. Where a limit forces it, it ends with the last whole round but one. What a round leaves

@@ -156,8 +156,9 @@ struct npa_queue {
     npa_run run;
     /* What is left of its first loop, while this is its generation. end: of what goes with it,
      * another loop's beginning or all; cut: its rounds run one by one if there is code for them;
-     * fuses: or several as one; steady: as many as ever. Note [Boundaries] in loop_detection.c */
-    struct { uint64_t generation; npa_loop loop; int end; bool cut, fuses, steady; } known;
+     * fuses: or several as one; apart: or several, each with kernels of its own; steady: as many
+     * as ever. Note [Boundaries] in loop_detection.c */
+    struct { uint64_t generation; npa_loop loop; int end; bool cut, fuses, apart, steady; } known;
     /* Since results were looked at: a loop that was met, what a limit has run */
     struct { uint64_t looks; int requests; } gone;
     int looked; /* requests before which no loop is looked for; 0: the least */
@@ -408,7 +409,7 @@ bool npa_new_key(int requests, uint64_t backend, npa_key *key);
 int npa_buffers_of(const npa_queue *q, int requests);
 size_t npa_words_size(npa_request *r); /* in bytes */
 char *npa_words_put(npa_request *r, char *p); /* writes them; the end */
-enum { NPA_KEY_END = 16 }; /* bytes of a key behind requests and buffers */
+enum { NPA_KEY_END = 24 }; /* bytes of a key behind requests and buffers */
 /* A key, as bytes, of a section's queue. states: of its buffers, as npa_key_state has them. */
 PyObject *npa_words_with(const npa_queue *q, const uint64_t *states, int nbuffers);
 void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 bytes */
@@ -420,6 +421,9 @@ uint64_t npa_key_state(const npa_buffer *b);
 
 npa_loop npa_loop_find(int n); /* of the first n requests */
 bool npa_loop_fuses(npa_loop loop); /* its rounds would make one kernel */
+/* Where the first requests are several rounds that have kernels of their own each: requests of one,
+ * else 0. */
+int npa_loop_apart(int requests);
 void npa_mark_later(int first);
 void npa_keep_rest(int done);
 void npa_rest_kept(int n);

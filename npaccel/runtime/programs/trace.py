@@ -42,7 +42,7 @@ _DOUBLE = struct.Struct("=d")
 # As in native/trace/trace.h.
 NUMPYS, FAST = 1 << 8, 1 << 9
 OWNED, FRESH, DEAD, STATE_BITS = 1, 2, 4, 4
-END_WORDS, SCALAR_BYTES = 2, 16
+END_WORDS, SCALAR_BYTES = 3, 16
 HALF = (1 << 32) - 1
 
 
@@ -200,4 +200,5 @@ def decode(words: Words) -> nodes.Trace:
     rules, values = words.rules, words.scalars
     scalars = iter([values[at : at + SCALAR_BYTES] for at in range(0, len(values), SCALAR_BYTES)])
     requests = [_request(i, raw, rules, scalars) for i, raw in enumerate(_split(words.key))]
-    return nodes.Trace(tuple(_buffers(words.key)), tuple(requests))
+    apart = memoryview(words.key).cast("Q")[1 - END_WORDS]
+    return nodes.Trace(tuple(_buffers(words.key)), tuple(requests), apart)

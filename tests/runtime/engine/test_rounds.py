@@ -1,4 +1,4 @@
-"""Rounds of a loop that wait together run by the code of one; nothing else about them changes."""
+"""Rounds of a loop that wait together run by the kernels of one; nothing else changes."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ def eager(setting):
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("n", [40, 300, 1500])
-def test_a_loop_of_any_length_is_the_program_of_one_round(n) -> None:
+def test_a_loop_of_any_length_has_the_kernels_of_one_round(n) -> None:
+    npaccel.evaluate(heat(*arrays(npaccel.asarray), 1))
+    npaccel.stats(reset=True)
     found = np.array(npaccel.evaluate(heat(*arrays(npaccel.asarray), n)))
     counts = npaccel.stats()
     assert np.array_equal(found, heat(*arrays(), n))
-    assert counts["flushes"] > n // 2 and counts["plan_misses"] <= 4
+    assert n // 8 <= counts["flushes"] <= n // 8 + 4 and counts["plan_misses"] <= 5
     assert counts["kernel_requests"] == counts["requests"]
+    assert counts["kernels"] == 3 * n and counts["compiles"] <= 3
 
 
 @pytest.mark.usefixtures("eager")
@@ -54,7 +57,10 @@ def test_however_often_it_is_read_there_are_few_programs() -> None:
         u, plain = heat(u, source, every), heat(plain, arrays()[1], every)
         seen.append(float(u.max())), wanted.append(float(plain.max()))
     assert seen == wanted
-    assert npaccel.stats()["plan_misses"] <= 8
+    assert npaccel.stats()["plan_misses"] <= 12
+
+
+ROUNDS = 4  # of `spread` that run together
 
 
 def spread(u, v, n: int, stop: int = -1):
@@ -87,8 +93,8 @@ def test_rounds_begin_at_the_head_wherever_a_loop_is_met(order: tuple[int, ...])
         found = npaccel.evaluate(*spread(*arrays(npaccel.asarray), 60, stop))
         for got, wanted in zip(found, spread(*arrays(), 60), strict=True):
             assert np.array_equal(np.array(got), wanted)
-    often = [program for program in programs() if program.timing[0] > 30]
-    assert len(often) == 1 and often[0].timing[0] > 200
+    often = [program for program in programs() if program.timing[0] > 10]
+    assert len(often) == 1 and often[0].timing[0] >= len(order) * (60 // ROUNDS - 3)
 
 
 @pytest.mark.usefixtures("eager")
@@ -104,8 +110,8 @@ def test_two_loops_are_the_programs_of_a_round_each() -> None:
     found = npaccel.evaluate(*scope["run"](*arrays(npaccel.asarray)))
     for got, wanted in zip(found, scope["run"](*arrays()), strict=True):
         assert np.array_equal(np.array(got), wanted)
-    often = [program for program in programs() if program.timing[0] > 5]
-    assert len(often) == 2
+    counts = npaccel.stats()
+    assert counts["plan_misses"] <= 10 and counts["compiles"] <= 8
 
 
 @pytest.mark.usefixtures("eager")
@@ -179,6 +185,27 @@ def test_code_for_some_sizes_serves_them_among_others() -> None:
         return counts["kernel_requests"] > counts["requests"] // 2
 
     until(ran_compiled)
+
+
+def pulse(u, v, w, n: int):
+    """Light on a grid: three kernels a round, which is too much for one."""
+    for _ in range(n):
+        u[1:] -= 0.5 * (w[1:] - w[:-1])
+        v[:, 1:] -= 0.5 * (w[:, 1:] - w[:, :-1])
+        w[:-1, :-1] -= 0.7 * (v[:-1, 1:] - v[:-1, :-1] + u[1:, :-1] - u[:-1, :-1])
+    return u, v, w
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("n", [4, 13, 30])
+def test_kernels_of_several_rounds_follow_each_other_through_memory(n) -> None:
+    given = np.random.default_rng(9).random((3, 600, 600))
+    wanted = pulse(*given.copy(), n)
+    found = npaccel.evaluate(*pulse(*(npaccel.asarray(x.copy()) for x in given), n))
+    assert all(map(np.array_equal, found, wanted))
+    counts = npaccel.stats()
+    assert counts["flushes"] <= n // 4 + 4
+    assert counts["chained_kernels"] >= 4 * 3 * (n // 4 - 1)
 
 
 def programs() -> list[_native.Program]:
