@@ -274,14 +274,16 @@ void npa_rest_kept(int n)
  * at the end cut nothing (rounds.c): they are a loop of some function's, and the next round, which
  * may be longer by one request before them, would be cut elsewhere.
  *
- * What a flush runs (flush.c): what comes before the first loop; its rounds, one by one where
- * there is code for one, each found by its own key, since rounds may differ in all but their
- * lines; the last one with what follows, until another loop begins. Rounds that would make one
- * kernel run several together, so that not each of them goes through memory: all of them, and what
- * follows, where a loop had as many rounds the last times; else a power of two, and what other
- * numbers leave over is smaller powers, so that a loop whose rounds vary needs few programs.
- * So do other rounds whose sizes stay. There no kernel has requests of two rounds, so they are the
- * same ones in each, compiled once, and follow each other through memory (chain.c).
+ * What a flush runs (flush.c): what comes before the first loop; its rounds where there is code for
+ * them, found by their own key, since rounds may differ in all but their lines; the last one with
+ * what follows, until another loop begins. Rounds that would make one kernel run several together,
+ * so that not each of them goes through memory: all of them, and what follows, where a loop had as
+ * many rounds the last times; else a power of two, and what other numbers leave over is smaller
+ * powers, so that a loop whose rounds vary needs few programs. So do other rounds whose sizes stay
+ * (npa_loop_apart). There no kernel has requests of two rounds, so they are the same ones in each,
+ * compiled once; they follow each other through memory (chain.c), and what a run costs beside its
+ * kernels is paid once. Planned as any other requests, rounds would share kernels that are others
+ * in each, of which many are slower. Rounds whose sizes change run one by one.
  * Without code all of it is one run, which is the quicker way there (chains stay in the cache);
  * but where the next round has other sizes, a few rounds are, since there may be code for those to
  * come. Where a limit forces it, it ends with the last whole round but one. What a round leaves
