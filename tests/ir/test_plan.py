@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -46,6 +47,23 @@ def test_guard_stays_where_a_value_can_vanish() -> None:
     r.keep(r.map("divide", a, r.map("multiply", b, 2.0)))
     (kernel,) = kernels(planned(r))
     assert len(kernel.leaves[0].guards) == 2
+
+
+@pytest.mark.parametrize(("apart", "count"), [(0, 1), (4, 2), (2, 6)])
+def test_rounds_apart_have_kernels_of_their_own(apart, count) -> None:
+    """Of two rounds of four requests; a request that joins two groups joins none of others'."""
+    r = Recorder()
+    x, y = (r.array(RNG.normal(size=(2, 100))[0]) for _ in range(2))
+    for _ in range(2):
+        left, right = r.map("multiply", x, 2.0), r.map("negative", y)
+        x, y = r.map("add", left, right), r.map("subtract", left, 1.0)
+    r.keep(x), r.keep(y)
+    trace = dataclasses.replace(r.trace(), apart=apart)
+    result = plan(trace, check=True)
+    compare(r, result)
+    assert len(kernels(result)) == count
+    made = [step.kernel for step in result.steps if isinstance(step, KernelStep)]
+    assert apart != 4 or len(set(made)) == 1
 
 
 def test_rms_is_one_kernel() -> None:
