@@ -394,7 +394,7 @@ class Config:
             self._assign(values)
             yield self
         finally:
-            self._assign(before)
+            self._put_back(before)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take settings from a TOML file: ``threads = 2`` and so on, one a line.
@@ -407,6 +407,17 @@ class Config:
         ConfigError : it can't be read, an unknown setting, or a value that is not allowed.
         """
         self._assign(_written(path))
+
+    def _put_back(self, values: Mapping[str, Any]) -> None:
+        """All of them, whatever one raises; memory first, as what is pending runs at changes."""
+        errors = []
+        for name in sorted(values, key=lambda name: name != "host_memory"):
+            try:
+                self._change(name, values[name])
+            except BaseException as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _assign(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():

@@ -306,3 +306,19 @@ def test_random_programs(steps, shape, arrays, seed) -> None:
     finally:
         npaccel.config.host_memory = 0
         npaccel.config.nursery = before
+
+
+def test_settings_are_put_back_where_what_waits_needs_the_memory(setting) -> None:
+    """Each change has what waits run, which needs the limit that was put back."""
+    setting("nursery", 0)
+    x = npaccel.asarray(np.arange(500_000.0))
+    threads = npaccel.config.threads
+    npaccel.evaluate()
+    limit = npaccel.stats()["used_bytes"] + 4 * x.nbytes
+    with npaccel.config(threads=threads + 1, host_memory=limit):
+        rolled = [np.roll(x, k) * 2 for k in range(12)]
+        with pytest.raises(MemoryError):
+            npaccel.evaluate(*rolled)
+    assert npaccel.config.threads == threads
+    for k, found in enumerate(rolled):
+        np.testing.assert_array_equal(np.asarray(found), np.roll(np.asarray(x), k) * 2)

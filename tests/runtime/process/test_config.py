@@ -131,6 +131,19 @@ def test_a_subscriber_that_refuses_undoes_the_change() -> None:
     assert config.nursery == 1 << 30
 
 
+def test_a_block_puts_back_what_it_can() -> None:
+    config = Config({})
+
+    def refuse(name: str, value: object) -> None:
+        if name == "nursery" and value == 1 << 30:
+            raise ValueError(name)
+
+    config.subscribe(refuse)
+    with pytest.raises(ValueError, match="nursery"), config(nursery=5, threads=3):
+        assert config.threads == 3
+    assert config.threads == 0
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [("thredas", "threads"), ("queue_limt", "queue_limit"), ("Backend", "backend")],
