@@ -128,7 +128,7 @@ READS = (
     "out.append(np.flatnonzero({f@} > 0.5)[:9])", "out.append(np.unique({i@} % 9))",
     "out.append(np.bincount({i}.ravel() % 7))", "out.append(raised(lambda: np.histogram({f@}, 5)))",
     "out.append(({f@} == {f@}).all())", "out.append({f@}.strides)",
-    "out.append({f@}.flags.owndata)", "out.append({e@}.flags.c_contiguous)",
+    "out.append({f@}.flags.f_contiguous)", "out.append({e@}.flags.c_contiguous)",
     "out.append(np.array_equal({f}, {f}))", "out.append(str({f}))", "out.append(repr(held[0]))",
     "out.append(held[t % 3].copy())", "out.append(pickle.dumps({f@}[:3].copy()))",
     "out.append(threaded(lambda: {f@}.max() + 0.0))",

@@ -36,7 +36,12 @@ FRAMES = {
 }
 WEIGHTS = {"all": 8, "inner": 6, "front": 4, "moving": 2, "half": 2, "steps": 2, "few": 1, "one": 1}
 ERRSTATE = "np.errstate(all='%s', under='ignore'):"
-CALLS = "{f0} = swept({f}, {f}, t)", "{f0}, {f1} = two({f}, {f}, r)", "{f0} = block({f}, {f})"
+# Results of sections do not lie as NumPy's temporaries do.
+CALLS = (
+    "{f0} = np.array(swept({f}, {f}, t), order='C')",
+    "{f0}, {f1} = [np.array(x, order='C') for x in two({f}, {f}, r)]",
+    "{f0} = np.array(block({f}, {f}), order='C')",
+)
 
 
 class Frame:
