@@ -63,6 +63,7 @@ WRITES = (
     "np.add({f@}, 0.5, out={f@}, where={m@})", "np.cumsum({f}, axis={a}, out={f0}); {f0} %= 4.0",
     "np.maximum.accumulate({f}, axis={a}, out={f0}); {f0} += 0.0", "{f@} = {f@}[::-1]",
     "np.subtract({f0}[1:], {f0}[:-1], out={f0}[1:]); {f0} *= 0.5", "{f@} += {f@}; {f@} *= 0.5",
+    "x1 = np.concatenate(({f}[{h} :] * 0.5, {f}[: {h}] - 0.5)); {f} = (x1 - x1[::-1]) * 0.5",
     "x1 = np.cumsum({f}, axis={a}); {f@} = {e@}; {f} = x1 % 4.0",
     "x1 = np.cumsum({f@}, axis=0); {f@} += 1e-3 * x1", "x1 = np.sort({f@} + 0.0, 0); {f@} -= x1",
     "{f@}[{m@}] = 0.25", "{f@}[{f@} > 0.5] *= 0.5", "{f@}[{m@}] -= 0.25",

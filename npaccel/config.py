@@ -10,7 +10,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from npaccel.errors import ConfigError, NpaccelWarning
@@ -389,12 +389,11 @@ class Config:
             _setting(name).check(value, f"npaccel.config({name}=...)")
         for name in RENAMED.keys() & values.keys():
             values[current_name(name, 4)] = values.pop(name)
-        before = {name: self._values[name] for name in values}
-        try:
+        with ExitStack() as after:  # all is put back, whatever one raises; memory first
+            for name in sorted(values, key=lambda name: name == "host_memory"):
+                after.callback(self._change, name, self._values[name])
             self._assign(values)
             yield self
-        finally:
-            self._put_back(before)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take settings from a TOML file: ``threads = 2`` and so on, one a line.
@@ -407,17 +406,6 @@ class Config:
         ConfigError : it can't be read, an unknown setting, or a value that is not allowed.
         """
         self._assign(_written(path))
-
-    def _put_back(self, values: Mapping[str, Any]) -> None:
-        """All of them, whatever one raises; memory first, as what is pending runs at changes."""
-        errors = []
-        for name in sorted(values, key=lambda name: name != "host_memory"):
-            try:
-                self._change(name, values[name])
-            except BaseException as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
 
     def _assign(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():

@@ -118,17 +118,15 @@ def test_the_site_has_the_pictures_of_the_pages(monkeypatch: pytest.MonkeyPatch)
 
 # Of bench/: what others import, and what has no contenders but NumPy.
 NO_QUESTIONS = {
-    "across",
-    "array_programs", "backends", "bandwidth", "blas_beside", "call_arrays", "calls", "choice",
-    "cluster", "contenders", "digests", "doctor", "foreseen", "fresh", "functions",
-    "grid_statements", "harness",
-    "idioms", "looks", "loops", "meanwhile", "mixed_blocks", "mixed_statements", "model_steps",
-    "mutants", "namespaces", "npbench", "planted", "planted_programs", "profile_loop", "profiles",
-    "program_statements", "program_texts", "random_calls", "random_grids", "random_mixed", "random_numbers",
-    "random_programs", "rows", "run_all", "smaller_loops", "soak_cache", "soak_calls",
-    "soak_cluster", "soak_cluster_programs", "soak_futures", "soak_grids", "soak_guard", "soak_loops",
-    "soak_mixed", "soak_programs", "special_functions", "steps", "tiny_calls", "weak_scaling",
-    "weights", "whole",
+    "across", "array_programs", "backends", "bandwidth", "blas_beside", "call_arrays", "calls",
+    "choice", "cluster", "contenders", "digests", "doctor", "foreseen", "fresh", "functions",
+    "grid_statements", "harness", "idioms", "looks", "loops", "meanwhile", "mixed_blocks",
+    "mixed_statements", "model_steps", "mutants", "namespaces", "npbench", "planted",
+    "planted_programs", "profile_loop", "profiles", "program_statements", "program_texts",
+    "random_calls", "random_grids", "random_mixed", "random_numbers", "random_programs", "rows",
+    "run_all", "smaller_loops", "soak_cache", "soak_calls", "soak_cluster", "soak_cluster_programs",
+    "soak_futures", "soak_grids", "soak_guard", "soak_loops", "soak_mixed", "soak_programs",
+    "special_functions", "steps", "tiny_calls", "weak_scaling", "weights", "whole",
 }  # fmt: skip
 
 
