@@ -11,7 +11,7 @@
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random, config        a Generator whose draws are recorded, too; the settings
     npaccel.Cluster(4), zeros     workers on which arrays live; ones, empty, full, arange
-    npaccel.Map, agile(x, map)    arrays in segments on nodes; forall, reduce, scan over them
+    npaccel.Map, agile(x, map)    arrays in segments on nodes; forall, reduce, scan; load(file)
 
 NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
 MapError, ProfileError, SectionError, VerifyError; a Failure; NpaccelWarning.
@@ -82,6 +82,7 @@ from npaccel.notebook import unload_ipython_extension as unload_ipython_extensio
 if _TYPE_CHECKING:
     from npaccel import cluster as cluster
     from npaccel import keeping as keeping
+    from npaccel import loading as loading
     from npaccel import making as making
     from npaccel import owners as owners
     from npaccel import random as random
@@ -90,6 +91,7 @@ if _TYPE_CHECKING:
     from npaccel.cluster import agile as agile
     from npaccel.keeping import checkpoint as checkpoint
     from npaccel.keeping import restore as restore
+    from npaccel.loading import load as load
     from npaccel.making import arange as arange
     from npaccel.making import empty as empty
     from npaccel.making import from_blocks as from_blocks
@@ -106,6 +108,7 @@ else:
     making = _later("npaccel.making")
     owners = _later("npaccel.owners")
     keeping = _later("npaccel.keeping")
+    loading = _later("npaccel.loading")
 
     def __getattr__(name: str) -> object:
         if name in ("Cluster", "Map", "agile"):
@@ -114,6 +117,8 @@ else:
             return getattr(making, name)
         if name in ("checkpoint", "restore"):
             return getattr(keeping, name)
+        if name == "load":
+            return loading.load
         if name in ("forall", "reduce", "scan"):
             return getattr(owners, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native, api, making
-from npaccel.cluster import Map, disk
+from npaccel.cluster import Map, disk, zarrs
 from npaccel.cluster.boxes import box_at, extents, whole
 from npaccel.cluster.client import OPEN
 from npaccel.cluster.disk import Kept
@@ -39,7 +39,10 @@ def checkpoint(*arrays: Any, to: Any = None) -> int:
         lost with the worker, unless it is kept, too. `Cluster.checkpoint()` keeps all.
     to : a folder that this process and all nodes see, under one name. All arrays are written, those
         at home, too; `npaccel.restore` reads them, in another program as well. What was kept there
-        before stays until all of this is there, and goes then.
+        before stays until all of this is there, and goes then. Where its name ends in ``.zarr`` it
+        is a zarr store, which other programs open: `zarr.open_group(to)` is a group whose attribute
+        ``arrays`` names its arrays, in order. That takes zarr (``pip install npaccel[files]``), and
+        for a moment as much memory again.
 
     Returns
     -------
@@ -49,8 +52,10 @@ def checkpoint(*arrays: Any, to: Any = None) -> int:
     Raises
     ------
     BackendUnavailable : something of them is lost already, or the driving process has ended.
-    MapError : with `to`, an array that shows a part of another one, or holds Python objects.
-    OSError : a node can't write; what was kept there before, is.
+        zarr is missing.
+    MapError : with `to`, an array that shows a part of another one, or holds Python objects; for a
+        zarr store, has a dtype that zarr's description has no name for.
+    OSError : a node can't write; what was kept there before, is. The zarr store is not npaccel's.
     """
     if to is not None:
         return _to_disk(arrays, os.path.abspath(to))
@@ -76,7 +81,8 @@ def _to_disk(arrays: Any, path: str) -> int:
             for k, one in enumerate(arrays)
             if _native.place_of([one]) is cluster.memory
         }
-        written = cluster.save(mine, folder) if mine else {}
+        copies = _in_chunks(mine, cluster, folder) if zarrs.named_so(path) else None
+        written = cluster.save(mine, folder, copies) if mine else {}
         found.update(written)
         nodes.update(dict.fromkeys(written, cluster.nodes))
     kept = []
@@ -90,6 +96,18 @@ def _to_disk(arrays: Any, path: str) -> int:
         )
     disk.commit(path, folder, kept)
     return len(found)
+
+
+def _in_chunks(arrays: dict[str, Any], cluster: Any, folder: str) -> dict[str, Any]:
+    """Copies that nodes can write to zarr's arrays, each by whole chunks."""
+    found = {}
+    for name, one in arrays.items():
+        zarrs.create(folder, name, one, cluster.nodes)
+        parts = zarrs.parts_of(one.shape, one.itemsize, cluster.nodes)
+        made = Map.of_boxes(one.shape, parts, cluster.nodes)
+        found[name] = making.empty(one.shape, one.dtype, device=cluster, map=made)
+        found[name][...] = one
+    return found
 
 
 def _part_of(k: int) -> str:
@@ -115,9 +133,13 @@ def _dense(one: Array) -> Layout:
 
 def _written_here(one: Array, layout: Layout, folder: str, name: str) -> Any:
     line = np.empty(one.nbytes, "u1")
+    if zarrs.holds(folder):
+        zarrs.create(folder, name, one, 1)
+        layout = Layout(one.shape, dense_strides(one.shape, one.itemsize), 0, one.itemsize)
     np.ndarray(one.shape, one.dtype, line, 0, layout.strides)[...] = np.asarray(one)
     box = whole(layout.shape)
-    file = disk.save(folder, f"{name}-0.npy", 0, line, layout, [box])
+    name = name if zarrs.holds(folder) else f"{name}-0.npy"
+    file = disk.save(folder, name, 0, line, layout, [box])
     return one.nbytes, layout, (file,)
 
 

@@ -58,6 +58,7 @@ ALLOWED = {
         "errors",
         "keeping",
         "later",
+        "loading",
         "making",
         "notebook",
         "owners",
@@ -65,6 +66,7 @@ ALLOWED = {
     },
     "notebook": {"api", "blocks", "observe"},
     "making": {"_native", "api", "cluster", "errors"},
+    "loading": {"api", "cluster", "making"},
     "keeping": {"_native", "api", "cluster", "errors", "making"},
     "owners": {"_native", "cluster", "errors", "making", "this_process"},
     "random": {"_native", "dispatch"},
@@ -91,6 +93,8 @@ FOREIGN = {
     "llvmlite": {"backends.llvm"},
     "distributed": {"cluster.dask_local", "cluster.dask_workers"},
     "cloudpickle": {"cluster.shipping"},
+    "h5py": {"cluster.stored"},
+    "zarr": {"cluster.stored"},
     "pyopencl": {"backends.opencl"},
     "numpy": {
         *(
@@ -123,6 +127,8 @@ FOREIGN = {
 OPTIONAL = {
     "distributed",
     "cloudpickle",
+    "h5py",
+    "zarr",
     "llvmlite",
     "pyopencl",
     "rich",

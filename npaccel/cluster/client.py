@@ -198,13 +198,16 @@ class Cluster:
         kept: int = self.ask("checkpoint", there) if there or not arrays else 0
         return kept
 
-    def save(self, arrays: Mapping[str, Any], folder: str) -> dict[str, Any]:
-        """Have arrays written to files by their owners, whose names begin so: of each that is not
-        here what there is to know of it, see `Directory.save`."""
+    def save(
+        self, arrays: Mapping[str, Any], folder: str, copies: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Have arrays, or these copies, written to files by their owners, whose names begin so: of
+        each that is not here what there is to know of it, see `Directory.save`."""
         _native.evaluate()
         numbers = {self.memory.number(one): name for name, one in arrays.items()}
         numbers.pop(0, None)
-        found = self.ask("save", numbers, folder)
+        others = {n: self.memory.number(copies[numbers[n]]) for n in numbers} if copies else {}
+        found = self.ask("save", numbers, folder, others)
         if isinstance(found, Exception):
             raise found
         return {numbers[number]: one for number, one in found.items()}

@@ -30,7 +30,7 @@ from npaccel.cluster.checkpoints import (
 )
 from npaccel.cluster.compiling import Library, compile_shared
 from npaccel.cluster.dask_workers import WorkersLost
-from npaccel.cluster.filing import files_of, load_orders, save_orders
+from npaccel.cluster.filing import files_of, load_orders, parts_of, save_orders
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
 from npaccel.cluster.orders import (
     Fill,
@@ -378,14 +378,19 @@ class Directory:
         self.counts["checkpoints"] += 1
         return len(chosen)
 
-    def save(self, numbers: Mapping[int, str], folder: str) -> dict[int, tuple[int, Any, Any]]:
+    def save(
+        self, numbers: Mapping[int, str], folder: str, copies: Mapping[int, int]
+    ) -> dict[int, tuple[int, Any, Any]]:
         """Keep these pieces as they are, in files, by the beginnings of their names: of each the
-        size, its layout and the files; of what is not placed yet, nothing."""
+        size, its layout and the files; of what is not placed yet, nothing. copies : what is
+        written in their place, as it lies in chunks; then a file is all of an array."""
         here = {n: self.pieces[n] for n in numbers if n in self.pieces}
         if any(piece.lost for piece in here.values()):
             raise Lost("what is to be kept is gone with the worker that had it")
-        orders = save_orders(numbers, here, folder)
+        names = {copies.get(n, n): name for n, name in numbers.items() if n in here}
+        orders = save_orders(names, {n: self.pieces[n] for n in names}, folder)
         found = files_of(orders, self.ask(orders), folder)
+        found = parts_of(numbers, here, folder) if copies else found
         self._drop_checkpoint()
         pieces = {n: dataclasses.replace(one, held=[*one.held]) for n, one in self.pieces.items()}
         self.checkpoint = Checkpoint(pieces, {}, found)

@@ -4,6 +4,8 @@
     PATH/data-ID/*.npy       of each array and node one file: its boxes, one behind another
 
 A folder without that text, or with data that nobody names, is of a checkpoint that did not end.
+Where PATH ends in .zarr, it is a group of zarr's, whose attributes have that text, and data-ID is a
+group of arrays (zarrs.py).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from npaccel.cluster import zarrs
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.nodes import shown
 from npaccel.cluster.placing import Layout
@@ -38,12 +41,12 @@ class Damaged(OSError):
 
 
 class File(NamedTuple):
-    """What one node wrote of an array: its boxes, in order."""
+    """What one node wrote of an array: its boxes, in order. checksum : None: zarr has its own."""
 
     name: str
     node: int
     boxes: tuple[Box, ...]
-    checksum: int
+    checksum: int | None
 
 
 class Kept(NamedTuple):
@@ -63,13 +66,19 @@ class Kept(NamedTuple):
 
 def begin(path: str) -> str:
     """A new folder for data."""
+    if zarrs.named_so(path):
+        zarrs.check(path)
     folder = Path(path) / f"data-{secrets.token_hex(8)}"
     folder.mkdir(parents=True)
     return str(folder)
 
 
 def save(folder: str, name: str, node: int, memory: Array, layout: Layout, boxes: Any) -> File:
-    """Write boxes of a piece to a file, which is there once all of it is."""
+    """Write boxes of a piece to a file, which is there once all of it is; of zarr's arrays boxes
+    are whole chunks."""
+    if zarrs.holds(folder):
+        zarrs.write(folder, name, memory, layout, boxes)
+        return File(name, node, tuple(boxes), None)
     parts = [np.ascontiguousarray(shown(memory, layout, box)).reshape(-1) for box in boxes]
     content = np.concatenate(parts) if len(parts) != 1 else parts[0]
     path = Path(folder) / name
@@ -88,6 +97,12 @@ def load(folder: str, file: File, memory: Array, layout: Layout) -> None:
     ------
     Damaged : it is not what was written.
     """
+    if file.checksum is None:
+        try:
+            zarrs.read(folder, file.name, memory, layout, file.boxes)
+        except (OSError, ValueError) as error:
+            raise Damaged(f"{Path(folder) / file.name} can't be read: {error}") from None
+        return
     content = _content(folder, file, layout.item)
     if zlib.crc32(content.view("u1").data) != file.checksum:
         raise Damaged(f"{Path(folder) / file.name} is not what was written: its checksum differs")
@@ -140,13 +155,17 @@ def commit(path: str, folder: str, arrays: Sequence[Kept]) -> None:
     """From now on this is the checkpoint at a path; what was there before goes."""
     _sync(folder)
     text = json.dumps({"data": Path(folder).name, "arrays": [_described(one) for one in arrays]})
-    text = json.dumps({"format": FORMAT, "checksum": zlib.crc32(text.encode()), "content": text})
-    part = Path(path) / f"{NAME}.part"
+    outer = {"format": FORMAT, "checksum": zlib.crc32(text.encode()), "content": text}
+    name, text = NAME, json.dumps(outer)
+    if zarrs.named_so(path):
+        names = [f"{Path(folder).name}/{one.files[0].name}" for one in arrays]
+        name, text = zarrs.NAME, zarrs.group_text({"arrays": names, "npaccel": outer})
+    part = Path(path) / f"{name}.part"
     with open(part, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(part, Path(path) / NAME)
+    os.replace(part, Path(path) / name)
     _sync(path)
     for old in Path(path).iterdir():
         if DATA.match(old.name) and old.name != Path(folder).name:
@@ -170,14 +189,15 @@ def read(path: str) -> tuple[str, list[Kept]]:
     ------
     Damaged : there is none, or it is not what was written.
     """
-    where = Path(path) / NAME
+    where = Path(path) / (zarrs.NAME if zarrs.named_so(path) else NAME)
     try:
         outer = json.loads(where.read_text(encoding="utf-8"))
+        outer = outer["attributes"]["npaccel"] if zarrs.named_so(path) else outer
         form, text = outer["format"], outer["content"]
         good = form == FORMAT and zlib.crc32(text.encode()) == outer["checksum"]
     except FileNotFoundError:
         raise Damaged(
-            f"{path} has no {NAME}: no checkpoint was taken there, or the first did not end"
+            f"{path} has no {where.name}: no checkpoint was taken there, or the first did not end"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(f"{where} is not what was written ({type(error).__name__})") from None

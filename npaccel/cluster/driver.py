@@ -143,11 +143,11 @@ class Driver:
         """Keep pieces as they are."""
         return self.directory.take_checkpoint(numbers)
 
-    def call_save(self, numbers: dict[int, str], folder: str) -> Any:
+    def call_save(self, *args: Any) -> Any:
         """Keep pieces as they are, on disk; what keeps that from being done."""
         try:
-            return self.directory.save(numbers, folder)
-        except OSError as error:  # a node's disk is full, or it does not see the folder
+            return self.directory.save(*args)
+        except (OSError, BackendUnavailable) as error:  # a full disk, another folder, no zarr
             return error
 
     def call_stats(self) -> tuple[dict[str, int], dict[str, int]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from npaccel.cluster import zarrs
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.checkpoints import Piece
 from npaccel.cluster.disk import File
 from npaccel.cluster.orders import Load, Order, Reply, Save
 
-__all__ = ["files_of", "load_orders", "save_orders"]
+__all__ = ["files_of", "load_orders", "parts_of", "save_orders"]
 
 Files = Mapping[int, tuple[str, tuple[File, ...]]]
 
@@ -20,15 +21,33 @@ def save_orders(
     """Each node writes its part of each piece."""
     orders: dict[int, Order] = {}
     for number, piece in pieces.items():
-        boxes: dict[int, list[Box]] = {}
-        for node, box in piece.placed.shares if piece.placed is not None else ():
-            boxes.setdefault(node, []).append(box)
-        for node, mine in boxes.items():
-            name = f"{names[number]}-{node}.npy"
+        for node, mine in _boxes(piece).items():
+            name = names[number] if zarrs.holds(folder) else f"{names[number]}-{node}.npy"
             save = Save(number, piece.size, piece.layout, mine, folder, name)
             before = orders.get(node, Order())
             orders[node] = before._replace(saves=(*before.saves, save))
     return orders
+
+
+def _boxes(piece: Piece) -> dict[int, list[Box]]:
+    boxes: dict[int, list[Box]] = {}
+    for node, box in piece.placed.shares if piece.placed is not None else ():
+        boxes.setdefault(node, []).append(box)
+    return boxes
+
+
+def parts_of(
+    names: Mapping[int, str], pieces: Mapping[int, Piece], folder: str
+) -> dict[int, tuple[str, tuple[File, ...]]]:
+    """Of arrays of zarr's what each node is to read again."""
+    return {
+        number: (
+            folder,
+            tuple(File(names[number], k, tuple(b), None) for k, b in sorted(_boxes(one).items())),
+        )
+        for number, one in pieces.items()
+        if one.placed is not None
+    }
 
 
 def files_of(
