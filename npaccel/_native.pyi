@@ -596,6 +596,10 @@ def cuda_kernel(function: int, arguments: int, /) -> tuple[int, object]:
 def cluster_memory(socket: int, name: str, /) -> DeviceMemory:
     """The memory of a cluster whose driver listens at the other end of the socket."""
 
+def echo(socket: int, /) -> None:
+    """A native thread sends back what comes there, whoever holds the interpreter's lock, until the
+    other end closes; the socket is its own from now on."""
+
 def place_of(arrays: list[Any], /) -> DeviceMemory | None:
     """Where the first of these that lives on a device does."""
 

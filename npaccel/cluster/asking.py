@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import selectors
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from npaccel.cluster.wires import TICK_S, Gone, Wire
 __all__ = ["Asked", "Group", "Line", "Silence"]
 
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # has no limit of 1024
-LATE = 8  # ticks after which a node that does not answer its pulse is gone
+LATE = 8  # ticks after which a node that does not say that it lives is gone
 NO_PULSE = f"it did not answer for {LATE * TICK_S:g} s"
 
 
@@ -41,25 +42,59 @@ class Group(NamedTuple):
 
 
 class Line:
-    """The connections to a node: for orders, and for its pulse.
+    """The connections to a node: for orders, for what is given up, and for whether it lives: there
+    a native thread sends back what it is sent.
 
-    asked : how often it was asked whether it lives, and has not answered; ticks : since when.
+    asked : how often it was told to give up, and has not answered; ticks : in which nothing of it
+    was heard.
     """
 
-    def __init__(self, orders: Wire, pulse: Wire) -> None:
-        self.orders, self.pulse = orders, pulse
+    def __init__(self, orders: Wire, pulse: Wire, life: socket.socket) -> None:
+        self.orders, self.pulse, self.life = orders, pulse, life
+        life.setblocking(False)
         self.asked = self.ticks = 0
+
+    def ask_life(self) -> None:
+        """Whether it lives.
+
+        Raises
+        ------
+        Gone : it does not.
+        """
+        try:
+            self.life.send(b"?")
+        except BlockingIOError:  # it was asked often enough
+            return
+        except OSError as error:
+            raise Gone(str(error)) from None
+
+    def hear_life(self) -> None:
+        """It lives.
+
+        Raises
+        ------
+        Gone : it has ended.
+        """
+        try:
+            if not self.life.recv(1 << 10):
+                raise Gone("it has ended")
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise Gone(str(error)) from None
+        self.ticks = 0
 
     def close(self) -> None:
         self.orders.close()
         self.pulse.close()
+        self.life.close()
 
 
 class Asked:
     """Nodes that were told something: what they reply, and who is gone, and why.
 
-    A node is gone when its connection ends, when it has not answered its pulse for so many ticks,
-    or when another one has waited for it too long.
+    A node is gone when a connection ends, when it has not said for so many ticks that it lives, or
+    when another one has waited for it too long.
     """
 
     def __init__(self, lines: Mapping[int, Line], run: int) -> None:
@@ -91,6 +126,7 @@ class Asked:
             for k in self._waiting:
                 line = self._lines[k]
                 selector.register(line.orders, selectors.EVENT_READ, (self._hear, k))
+                selector.register(line.life, selectors.EVENT_READ, (self._lives, k))
                 if line.asked:
                     self._watch_pulse(k)
             while self._waiting:
@@ -117,9 +153,10 @@ class Asked:
             return
         self._waiting.discard(k)
         if self._selector is not None:
-            for wire in (self._lines[k].orders, self._lines[k].pulse):
-                if wire in self._selector.get_map():
-                    self._selector.unregister(wire)
+            line = self._lines[k]
+            for one in (line.orders, line.pulse, line.life):
+                if one in self._selector.get_map():
+                    self._selector.unregister(one)
 
     def _hear(self, k: int) -> None:
         try:
@@ -145,6 +182,12 @@ class Asked:
             self._lose(k, str(error))
         line.asked, line.ticks = line.asked - 1, 0
 
+    def _lives(self, k: int) -> None:
+        try:
+            self._lines[k].hear_life()
+        except Gone as error:
+            self._lose(k, str(error))
+
     def _look(self) -> None:
         """Nobody has said anything for a tick."""
         for k in sorted(self._waiting):
@@ -152,13 +195,16 @@ class Asked:
             line.ticks += 1
             if line.ticks >= LATE:
                 self._lose(k, NO_PULSE)
-            elif not line.asked:
-                self._ask_pulse(k, -1)
+                continue
+            try:
+                line.ask_life()
+            except Gone as error:
+                self._lose(k, str(error))
 
-    def _ask_pulse(self, k: int, give_up: int) -> None:
-        """Whether it lives; it gives up this run."""
+    def _tell_to_give_up(self, k: int) -> None:
+        """It gives up this run."""
         try:
-            self._lines[k].pulse.send(give_up)
+            self._lines[k].pulse.send(self._run)
             self._lines[k].asked += 1
             self._watch_pulse(k)
         except Gone as error:
@@ -177,4 +223,4 @@ class Asked:
 
     def _have_given_up(self) -> None:
         for k in sorted(self._waiting) if self._run >= 0 else ():
-            self._ask_pulse(k, self._run)
+            self._tell_to_give_up(k)

@@ -75,7 +75,7 @@ class WorkersLost(Exception):
 
 
 # What a connection to a node is for.
-ORDERS, MESSAGES, PULSE, RELAY = range(4)
+ORDERS, MESSAGES, PULSE, RELAY, LIFE = range(5)
 
 
 class NodeActor:
@@ -89,7 +89,7 @@ class NodeActor:
         host, self._tls, inwards = _here()
         self._relay = Relay(lambda place: _line(place, ORDERS, self._tls))
         self._doing = threading.Lock()  # an order that came by another way ends first
-        ways = (self._obey, self._mail.listen, self._beat, self._relay.serve)
+        ways = (self._obey, self._mail.listen, self._beat, self._relay.serve, self._live)
         self._door = open_door(host, token, ways, inwards)
 
     def __del__(self) -> None:
@@ -120,13 +120,18 @@ class NodeActor:
                 self._peers[k] = place, wire
 
     def _beat(self, wire: Wire, _: int) -> None:
-        """Answer to who asks whether it lives, and what it is to give up."""
+        """Hear what it is to give up."""
         while True:
             run = wire.receive()
-            if run >= 0:
-                self._mail.give_up(run)
-                self._relay.give_up()
+            self._mail.give_up(run)
+            self._relay.give_up()
             wire.send(run)
+
+    def _live(self, wire: Wire, _: int) -> None:
+        """From now on it answers to who asks whether it lives, whatever holds the interpreter."""
+        connection = wire.bare()
+        connection.settimeout(None)
+        _native.echo(connection.detach())
 
     def _obey(self, wire: Wire, _: int) -> None:
         while True:
@@ -194,7 +199,8 @@ def _here() -> tuple[str, Any, Any]:
 
 def _line(place: Place, kind: int, tls: Any) -> Line:
     """Connections to a node, by which it is told something, and asked whether it lives."""
-    return Line(*(connect(place, one, -1, tls) for one in (kind, PULSE)))
+    orders, pulse, life = (connect(place, one, -1, tls) for one in (kind, PULSE, LIFE))
+    return Line(orders, pulse, life.bare())
 
 
 def _process() -> tuple[int, str]:

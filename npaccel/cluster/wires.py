@@ -2,6 +2,7 @@
 
     driver ──orders──► node 0 ◄──messages──► node 1 ◄──orders── driver
            ──pulse───►                              ◄───pulse──
+           ──life────►                              ◄───life───
 
 dask.distributed starts the nodes and tells who is where; what is said at each flush goes here, from
 thread to thread, without an event loop. Who connects says the token that the nodes were given
@@ -128,6 +129,22 @@ class Wire:
             if not got:
                 raise Gone("it has ended")
             have, quiet = have + got, 0
+        return found
+
+    def bare(self) -> socket.socket:
+        """The connection alone, which is not encrypted any more; both sides do that at once, and
+        say nothing else with it.
+
+        Raises
+        ------
+        Gone : the other side does not.
+        """
+        self._socket.settimeout(PATIENCE * TICK_S)
+        try:
+            unwrap = getattr(self._socket, "unwrap", None)
+            found: socket.socket = self._socket if unwrap is None else unwrap()
+        except OSError as error:
+            raise Gone(str(error)) from None
         return found
 
     def close(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import time
 import traceback
 import warnings
 from typing import Any
@@ -13,7 +15,8 @@ from test_planner import numbers
 
 import npaccel
 from npaccel import Cluster, Map, MapError
-from npaccel.cluster import carrying
+from npaccel.cluster import asking, carrying
+from npaccel.cluster.wires import TICK_S
 
 pytest.importorskip("distributed")
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
@@ -227,3 +230,21 @@ def test_after_a_checkpoint(two: Cluster) -> None:
     npaccel.checkpoint(x)
     found = npaccel.forall(np.exp, x)
     same(found, npaccel.forall(np.exp, here))
+
+
+def test_who_holds_the_interpreter_lives(two: Cluster) -> None:
+    """For longer than a worker may be silent, so that no thread of its Python answers."""
+    made = Map.block(SHAPE, 2)
+    x, _ = pair(two, made)
+    seconds = int(asking.LATE * TICK_S) + 2
+
+    def holds(part: Any) -> Any:
+        begin = time.monotonic()
+        ctypes.PyDLL(None).sleep(seconds)
+        assert time.monotonic() - begin > seconds - 1
+        return part * 2.0
+
+    losses = two.stats()["reasons"]
+    found = npaccel.forall(holds, x)
+    assert two.stats()["reasons"] == losses
+    assert np.asarray(found).tobytes() == (numbers(1, SHAPE) * 2.0).tobytes()

@@ -405,6 +405,7 @@ static PyMethodDef methods[] = {
     {"device_error", py_device_error, METH_NOARGS, NPA_DOC_device_error},
     {"device_inject", py_device_inject, METH_VARARGS, NPA_DOC_device_inject},
     {"cluster_memory", npa_cluster_memory, METH_VARARGS, NPA_DOC_cluster_memory},
+    {"echo", npa_echo, METH_O, NPA_DOC_echo},
     {"cuda_functions", npa_cuda_functions, METH_O, NPA_DOC_cuda_functions},
     {"cuda_queue", npa_cuda_queue, METH_VARARGS, NPA_DOC_cuda_queue},
     {"cuda_kernel", npa_cuda_kernel, METH_VARARGS, NPA_DOC_cuda_kernel},

@@ -121,6 +121,7 @@ size_t npa_store_limit(const npa_store *s); /* bytes that it may use */
 npa_store *npa_store_of_array(PyArrayObject *array);       /* where it lives, or NULL */
 PyObject *npa_place_of(PyObject *self, PyObject *arrays);
 PyObject *npa_cluster_memory(PyObject *module, PyObject *args);
+PyObject *npa_echo(PyObject *module, PyObject *socket);
 PyObject *npa_clusters(PyObject *module, PyObject *nothing);
 /* Part of keys: where data of the first requests lives; 0: on the host */
 uint64_t npa_places_number(const npa_queue *q, int requests);

@@ -263,6 +263,21 @@ PyObject *npa_cluster_memory(PyObject *module, PyObject *args)
     return number_store(s);
 }
 
+/* echo(socket): a thread that needs no interpreter sends back what comes there. */
+PyObject *npa_echo(PyObject *module, PyObject *socket)
+{
+    (void)module;
+    long number = PyLong_AsLong(socket);
+    if (number == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (!npa_socket_echo((int)number)) {
+        npa_socket_close((int)number);
+        return PyErr_Format(PyExc_OSError, "no thread can be started");
+    }
+    Py_RETURN_NONE;
+}
+
 /* clusters(): those that are open. */
 PyObject *npa_clusters(PyObject *module, PyObject *nothing)
 {

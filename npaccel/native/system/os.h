@@ -58,5 +58,7 @@ bool npa_socket_send(int socket, const npa_part *parts, int n);
 /* So many bytes; false: the other side has ended. */
 bool npa_socket_receive(int socket, void *to, size_t size);
 void npa_socket_close(int socket);
+/* A thread sends back what comes there, until the other end closes; then it closes this one. */
+bool npa_socket_echo(int socket);
 
 #endif

@@ -3,6 +3,7 @@
 #include "system/os.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,3 +47,23 @@ bool npa_socket_receive(int socket, void *to, size_t size)
 }
 
 void npa_socket_close(int socket) { close(socket); }
+
+static void *echo(void *context)
+{
+    int socket = (int)(intptr_t)context;
+    char text[64];
+    ssize_t got;
+    do {
+        got = recv(socket, text, sizeof text, 0);
+    } while ((got < 0 && errno == EINTR) || (got > 0 && send_part(socket, text, (size_t)got, 0)));
+    close(socket);
+    return NULL;
+}
+
+bool npa_socket_echo(int socket)
+{
+    pthread_t thread;
+    enum { STACK_BYTES = 1 << 16 };
+    return npa_thread_start(&thread, echo, (void *)(intptr_t)socket, STACK_BYTES) == 0 &&
+           pthread_detach(thread) == 0;
+}

@@ -14,3 +14,9 @@ bool npa_socket_receive(int socket, void *to, size_t size)
 }
 
 void npa_socket_close(int socket) { (void)socket; }
+
+bool npa_socket_echo(int socket)
+{
+    (void)socket;
+    return false;
+}
