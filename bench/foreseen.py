@@ -14,19 +14,21 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cluster import PROGRAMS, Numpys
 
 import npaccel
-from npaccel import Map
-from npaccel.cluster.costs import Machine, scaled
+from npaccel.cluster.costs import Machine, predict
 from npaccel.cluster.plans import ClusterPlan
-from npaccel.cluster.recorded import plan_pending
+from npaccel.cluster.scaling import amount, scaled
 
 WARM = 14
-WIDE = 2000  # of what is moved
+WIDE = 4000  # of what is bound by memory
+TINY = ("empty", "neighbours", "partials")
+HEAVY = 1000  # and by arithmetic
+MOVED = (500, 4000)  # sides of what is moved
 
 
 def quartile(run: Callable[[], Any], rounds: int) -> float:
@@ -41,10 +43,12 @@ def quartile(run: Callable[[], Any], rounds: int) -> float:
 
 
 def flushes(cluster: npaccel.Cluster) -> dict[str, Callable[[], Any]]:
-    """Some that compute next to nothing: alone, with a message to each neighbour, with much. What
-    is smaller is copied when it is recorded, and is on one node."""
-    shapes = [(4000, 8)] * 2 + [(WIDE, WIDE)] * 2
-    x, y, u, v = (npaccel.asarray(np.ones(shape), device=cluster) for shape in shapes)
+    """Some that compute next to nothing: alone, with a message to each neighbour, with partial
+    results, with some and with much that moves. What is smaller is copied when it is recorded, and
+    is on one node."""
+    x, y = (npaccel.asarray(np.ones((4000, 8)), device=cluster) for _ in "xy")
+    u, v = (npaccel.asarray(np.ones((WIDE, WIDE)), device=cluster) for _ in "uv")
+    s, t = (npaccel.asarray(np.ones((HEAVY, HEAVY)), device=cluster) for _ in "st")
 
     def empty() -> None:
         np.add(x, 1.0, out=y)
@@ -54,63 +58,107 @@ def flushes(cluster: npaccel.Cluster) -> dict[str, Callable[[], Any]]:
         y[1:-1] = x[2:] + x[:-2]
         npaccel.evaluate(y)
 
-    def moved() -> None:
-        v[...] = u.T
+    def streams() -> None:
+        np.add(u, 1.0, out=v)
         npaccel.evaluate(v)
 
-    return {"empty": empty, "neighbours": neighbours, "moved": moved}
+    def computes() -> None:
+        z = s
+        for _ in range(10):
+            z = np.exp(z * -0.5)
+        t[...] = z
+        npaccel.evaluate(t)
+
+    def partials() -> None:
+        npaccel.evaluate(x.max(axis=0))
+
+    def moved(side: int) -> Callable[[], None]:
+        u, v = (npaccel.asarray(np.ones((side, side)), device=cluster) for _ in "uv")
+
+        def move() -> None:
+            v[...] = u.T
+            npaccel.evaluate(v)
+
+        return move
+
+    found = {"empty": empty, "neighbours": neighbours, "partials": partials}
+    found |= {"streams": streams, "computes": computes}
+    return found | {side: moved(side) for side in MOVED}
 
 
-def machine_of(times: dict[str, float], alone: dict[str, float], workers: int) -> Machine:
-    """What its messages take."""
-    order_s = max(0.0, times["empty"] - alone["empty"]) / (workers - 1)
-    heard = 2 * min(2, workers - 1)  # messages that a node in the middle sends and hears
-    latency_s = max(1e-6, times["neighbours"] - times["empty"]) / heard
-    sent = 2 * 8 * WIDE * WIDE * (workers - 1) // workers // workers  # and heard, of each node
-    shared = alone["moved"] / min(workers, len(os.sched_getaffinity(0)))
-    left = times["moved"] - shared - 2 * (workers - 1) * latency_s
+def machine_of(times: dict[Any, float], alone: dict[Any, float], workers: int) -> Machine:
+    """What its messages take: of a node that which it sends, or hears, which is as much."""
+    at_once = min(workers, len(os.sched_getaffinity(0)))
+    others = workers - 1
+    begin_s = times["empty"]
+    latency_s = max(1e-6, times["neighbours"] - begin_s) / min(2, others)
+    partial_s = max(0.0, times["partials"] - begin_s - others * latency_s) / workers
+    memory_s = (alone["streams"] - alone["empty"]) / WIDE**2  # of an element that is read, written
+    streams, computes = (
+        max(1.0, (times[name] - begin_s) / (alone[name] - alone["empty"]) * at_once)
+        for name in ("streams", "computes")
+    )
+    left, sent = [], []
+    for side in MOVED:
+        one_s = max(1e-6, alone[side] - alone["empty"])
+        memory = min(1.0, memory_s * side**2 / one_s)
+        shared = one_s / at_once * (memory * streams + (1.0 - memory) * computes)
+        left.append(times[side] - begin_s - shared)
+        sent.append(8 * side * side * others // workers // workers)
+    bytes_s = (sent[1] - sent[0]) / max(left[1] - left[0], 1e-6)
+    large_s = max(0.0, left[0] - sent[0] / bytes_s - others * latency_s) / others
+    order_s = max(0.0, begin_s - alone["empty"] - latency_s) / others
     return Machine(
-        network_bytes_s=sent / max(left, 1e-4),
+        memory_bytes_s=2 * 8 / memory_s,
+        network_bytes_s=bytes_s,
         latency_s=latency_s,
-        flush_s=alone["empty"] - order_s,
+        flush_s=max(0.0, alone["empty"] - order_s),
         order_s=order_s,
+        large_s=large_s,
+        partial_s=partial_s,
+        streams=streams,
+        computes=computes,
     )
 
 
-def plan_of(name: str, side: int, workers: int) -> ClusterPlan:
-    """Of a program on arrays with the maps that it has there."""
-    made, found = Map.block((side, side), workers), []
-    values = np.ones((side, side))
-    program = Numpys(values, values, lambda one: npaccel.agile(npaccel.asarray(one), made))
-    before = npaccel.evaluate
-    before()
+class Measured(NamedTuple):
+    """Seconds of what tells of messages, and of each program, by name and side; the plans of the
+    latter's flushes."""
 
-    def instead(*arrays: Any) -> Any:
-        found.append(plan_pending(workers).plan)
-        return before(*arrays)
-
-    npaccel.evaluate = instead
-    try:
-        getattr(program, name)(0.5)
-    finally:
-        npaccel.evaluate = before
-    return found[0]
+    times: dict[Any, float]
+    plans: dict[Any, list[ClusterPlan]]
 
 
-def measured(workers: int, sides: list[int], rounds: int) -> dict[Any, float]:
-    """Seconds of each program, by name and side, and of what tells of messages."""
-    found: dict[Any, float] = {}
+def measured(workers: int, sides: list[int], rounds: int) -> Measured:
+    """On a cluster of so many."""
+    found = Measured({}, {})
     with npaccel.Cluster(workers) as cluster:
         for name, run in flushes(cluster).items():
-            found[name] = quartile(run, rounds)
+            found.times[name] = quartile(run, rounds * (6 if name in TINY else 1))
         for side in sides:
             values = np.random.default_rng(1).random((side, side))
             there = Numpys(values, values, lambda one: npaccel.asarray(one, device=cluster))
             for name in PROGRAMS:
                 run = getattr(there, name)
-                found[name, side] = quartile(lambda run=run: run(0.5), rounds)
+                found.times[name, side] = quartile(lambda run=run: run(0.5), rounds)
+                before = npaccel.stats()["cluster_runs"]
+                run(0.5)
+                npaccel.evaluate()
+                runs = npaccel.stats()["cluster_runs"] - before
+                found.plans[name, side] = cluster.ask("plans", runs)
             del there, run
     return found
+
+
+def foreseen(some: Measured, alone: Measured, what: Any, machine: Machine, cores: int) -> float:
+    """Seconds of a program, which may be several flushes: one took each as long as it has to do."""
+    shared, one = some.plans[what], alone.plans[what]
+    begin_s = predict(one[0], machine).begin_s
+    work = [amount(plan).elements for plan in one]
+    left_s = max(0.0, alone.times[what] - len(one) * begin_s)
+    parts = [begin_s + left_s * part / sum(work) for part in work]
+    each = zip(shared, one, parts, strict=True)
+    return sum(scaled(plan, of, s, machine, cores).total_s for plan, of, s in each)
 
 
 def main() -> None:
@@ -124,18 +172,17 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0))
     alone = measured(1, options.sides, options.rounds)
     for workers in options.workers:
-        times = measured(workers, options.sides, options.rounds)
-        machine = machine_of(times, alone, workers)
+        some = measured(workers, options.sides, options.rounds)
+        machine = machine_of(some.times, alone.times, workers)
         print(machine)
         for side in options.sides:
             for name in PROGRAMS:
-                plans = (plan_of(name, side, n) for n in (workers, 1))
-                said = scaled(*plans, alone[name, side], machine, cores)
-                took, one = times[name, side], alone[name, side]
+                said = foreseen(some, alone, (name, side), machine, cores)
+                took, one = some.times[name, side], alone.times[name, side]
                 print(
                     f"{name:12} {side:5}, {workers} workers: one took {1e3 * one:7.2f} ms; "
-                    f"foreseen {1e3 * said.total_s:7.2f}, took {1e3 * took:7.2f} ms, "
-                    f"{said.total_s / took:.2f}",
+                    f"foreseen {1e3 * said:7.2f}, took {1e3 * took:7.2f} ms, "
+                    f"{said / took:.2f}",
                     flush=True,
                 )
 

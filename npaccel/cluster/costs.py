@@ -1,8 +1,8 @@
 """How long a plan takes on machines that nobody has here: bytes and messages, by their speeds.
 
 A model, not a measurement. What it leaves out: sending beside computing, kernels that are bound by
-arithmetic, nodes that wait for a slow one, and a network that others use, too. `scaled` knows how
-long one node took; so the model says only what becomes of that with several.
+arithmetic, nodes that wait for a slow one, and a network that others use, too. scaling.py knows how
+long one node took; so it says only what becomes of that with several.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from npaccel.cluster.placing import touched_by
 from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldJoin, FoldPart, Ramp, Run, Stage, Work
 from npaccel.ir.nodes import Request, View
 
-__all__ = ["MANY", "Machine", "Model", "Prediction", "group_size", "predict", "scaled"]
+__all__ = ["MANY", "Machine", "Model", "Prediction", "group_size", "predict"]
 
 
 # Nodes of which some tell the others what to run (relays.py): for so many a second message takes
 # less than to tell each, by `latency_s` and `order_s` of a Machine (0.43 and 0.59 ms).
 MANY = 17
+LARGE = 1 << 14  # bytes of a message from which it is sent in several pieces (wires.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,10 @@ class Machine:
     memory_bytes_s : what a node reads and writes; network_bytes_s : what it sends or receives.
     latency_s : of a message, whatever is in it; fan_out : nodes from which one hears at a time,
         of parts of a sum. flush_s : of a flush, whatever is in it; order_s : for each node, which
-        are told, and heard, one after another.
+        are told, and heard, one after another. large_s : of a message with more than `LARGE` bytes
+        besides, which goes in several pieces. partial_s : of a partial result, to be packed, taken
+        in and put together. streams, computes : what is bound by memory, and by arithmetic, takes
+        so many times its share of the cores when all nodes are at it.
     """
 
     memory_bytes_s: float = 25e9
@@ -42,6 +46,10 @@ class Machine:
     fan_out: int = 16
     flush_s: float = 0.0
     order_s: float = 30e-6
+    large_s: float = 0.0
+    partial_s: float = 0.0
+    streams: float = 1.0
+    computes: float = 1.0
 
 
 class Prediction(NamedTuple):
@@ -78,18 +86,6 @@ def _begin_s(nodes: int, machine: Machine) -> float:
     return 2 * machine.latency_s + (-(-nodes // size) + size) * machine.order_s
 
 
-def scaled(
-    plan: ClusterPlan, alone: ClusterPlan, alone_s: float, machine: Machine, at_once: int
-) -> Prediction:
-    """What a plan takes, by what the same requests took one node.
-
-    at_once : how many nodes can compute at a time; others share their cores.
-    """
-    one, found = predict(alone, machine), predict(plan, machine)
-    part = found.compute_s / one.compute_s * max(1.0, plan.nodes / at_once)
-    return found._replace(compute_s=max(0.0, alone_s - one.begin_s) * part)
-
-
 class Model:
     """What a plan's stages take, or others of the same requests. In each the node that takes
     longest counts."""
@@ -104,14 +100,18 @@ class Model:
     def messages_s(self, stage: Stage) -> float:
         """Sending and receiving go on at once; what a node sends goes one after another."""
         machine = self._machine
-        sent: dict[tuple[int, int], float] = {}
-        for pair in stage.pairs():
-            for key in enumerate(pair):
-                sent[key] = sent.get(key, 0.0) + machine.latency_s
+        sizes = dict.fromkeys(stage.pairs(), 0)
         for pair, n in self._plan.traffic(stage):
+            sizes[pair] += n
+        sent: dict[tuple[int, int], float] = {}
+        for pair, n in sizes.items():
+            takes = machine.latency_s + n / machine.network_bytes_s + (n > LARGE) * machine.large_s
             for key in enumerate(pair):
-                sent[key] += n / machine.network_bytes_s
-        return max(sent.values(), default=0.0)
+                sent[key] = sent.get(key, 0.0) + takes
+        partials: dict[int, float] = {}
+        for one in stage.partials:
+            partials[one.target] = partials.get(one.target, 0.0) + machine.partial_s
+        return max(sent.values(), default=0.0) + max(partials.values(), default=0.0)
 
     def compute_s(self, stage: Stage) -> float:
         """What is read and written."""
@@ -125,7 +125,8 @@ def _kept(plan: ClusterPlan) -> frozenset[int]:
     for number, stage in enumerate(plan.stages):
         for work in stage.work.values():
             for part in work:
-                for view in part.request.views:
+                ended = isinstance(part, FoldEnd | FoldJoin)
+                for view in part.request.outputs if ended else part.request.views:
                     used.setdefault(view.buffer, set()).add(number)
     dead = {info.index for info in plan.trace.buffers if info.dead}
     return frozenset(index for index, where in used.items() if index not in dead or len(where) > 1)

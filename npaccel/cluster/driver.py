@@ -112,6 +112,11 @@ class Driver:
         """The plan of a run."""
         return str(self.directory.told.get(run, "nothing is known of it any more"))
 
+    def call_plans(self, most: int) -> list[Any]:
+        """The plans of the last runs, the first of them first."""
+        told = self.directory.told
+        return [told[run] for run in sorted(told)[-most:]]
+
     def call_map(self, layout: Any, shares: Any) -> int:
         """The number of a map."""
         return self.directory.note_map(layout, shares)

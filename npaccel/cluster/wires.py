@@ -40,6 +40,7 @@ TOKEN_BYTES = 32
 _HELLO: Final = struct.Struct(f"={TOKEN_BYTES}sii")
 _HEAD: Final = struct.Struct("=QQ")  # how many parts, and the size of the first
 _MOST_AT_ONCE = 1 << 30
+AT_ONCE = 1 << 14  # bytes that are put together, rather than sent one part after another
 
 
 class Gone(ConnectionError):
@@ -81,7 +82,7 @@ class Wire:
     def say(self, parts: Sequence[memoryview]) -> None:
         """The same of what `spoken` gave, which may be said to several."""
         sizes = struct.pack(f"={len(parts) + 1}Q", len(parts), *map(len, parts))
-        if sum(map(len, parts)) < 1 << 14:
+        if sum(map(len, parts)) < AT_ONCE:
             self._push(b"".join((sizes, *parts)))
             return
         self._push(sizes)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from npaccel import Map
-from npaccel.cluster import planner
-from npaccel.cluster.costs import Machine, predict, scaled
+from npaccel.cluster import costs, planner
+from npaccel.cluster.costs import Machine, predict
 from npaccel.cluster.placing import Layout, Placed, dense_strides
 from npaccel.cluster.planner import plan_requests
+from npaccel.cluster.scaling import amount, scaled
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.append(str(ROOT / "bench"))
@@ -68,6 +69,33 @@ def test_what_one_node_took_is_shared() -> None:
     assert found.compute_s == pytest.approx(2 * 0.4)  # each has as much to do as one had
     assert found.begin_s == pytest.approx(1e-3 + 4e-4 + machine.latency_s)
     assert scaled(four, one, 0.0, machine, 2).compute_s == 0
+
+
+def test_what_is_shared_shrinks() -> None:
+    """Bytes and arithmetic of a node's part; memory and cores take longer where all are at it."""
+    one = planned(scaling.elementwise, (1, 1))
+    shape = (SIDE, SIDE)
+    placed = Placed.by(Layout(shape, dense_strides(shape, 8), 0, 8), Map.block(shape, 2))
+    two = plan_requests(scaling.elementwise(shape).trace(), {0: placed, 1: placed}, 2)
+    assert amount(one).memory_bytes == 2 * amount(two).memory_bytes == 2 * MIB_512
+    assert amount(one).elements == 2 * amount(two).elements
+    machine = Machine(order_s=1e-4, streams=1.5, computes=1.1)
+    memory_s = 2 * MIB_512 / machine.memory_bytes_s
+    found = scaled(two, one, 3 * memory_s + 1e-4, machine, 2)
+    assert found.compute_s == pytest.approx(1.5 * memory_s / 2 + 1.1 * memory_s)
+    bound = scaled(two, one, memory_s / 2 + 1e-4, machine, 2)  # nothing but memory
+    assert bound.compute_s == pytest.approx(1.5 * memory_s / 4)
+
+
+@pytest.mark.usefixtures("flat")
+def test_large_messages_and_partial_results_cost_more() -> None:
+    plan = planned(scaling.stencil, (4, 1))
+    rows = 8 * (SIDE - 2)  # bytes of a message
+    plain, large = (predict(plan, Machine(large_s=s)).messages_s for s in (0.0, 1e-3))
+    assert rows > costs.LARGE and large - plain == pytest.approx(10 * 2 * 1e-3)
+    total = planned(scaling.total, (4, 1))
+    none, some = (predict(total, Machine(partial_s=s)).messages_s for s in (0.0, 1e-3))
+    assert some - none == pytest.approx(4 * 1e-3)
 
 
 @pytest.mark.usefixtures("flat")
