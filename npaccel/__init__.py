@@ -82,7 +82,6 @@ from npaccel.notebook import unload_ipython_extension as unload_ipython_extensio
 if _TYPE_CHECKING:
     from npaccel import cluster as cluster
     from npaccel import keeping as keeping
-    from npaccel import loading as loading
     from npaccel import making as making
     from npaccel import owners as owners
     from npaccel import random as random
@@ -91,11 +90,11 @@ if _TYPE_CHECKING:
     from npaccel.cluster import agile as agile
     from npaccel.keeping import checkpoint as checkpoint
     from npaccel.keeping import restore as restore
-    from npaccel.loading import load as load
     from npaccel.making import arange as arange
     from npaccel.making import empty as empty
     from npaccel.making import from_blocks as from_blocks
     from npaccel.making import full as full
+    from npaccel.making import load as load
     from npaccel.making import move as move
     from npaccel.making import ones as ones
     from npaccel.making import zeros as zeros
@@ -108,17 +107,14 @@ else:
     making = _later("npaccel.making")
     owners = _later("npaccel.owners")
     keeping = _later("npaccel.keeping")
-    loading = _later("npaccel.loading")
 
     def __getattr__(name: str) -> object:
         if name in ("Cluster", "Map", "agile"):
             return getattr(cluster, name)
-        if name in ("arange", "empty", "from_blocks", "full", "move", "ones", "zeros"):
+        if name in ("arange", "empty", "from_blocks", "full", "load", "move", "ones", "zeros"):
             return getattr(making, name)
         if name in ("checkpoint", "restore"):
             return getattr(keeping, name)
-        if name == "load":
-            return loading.load
         if name in ("forall", "reduce", "scan"):
             return getattr(owners, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

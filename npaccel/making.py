@@ -1,7 +1,8 @@
-"""Arrays that are made on a cluster: `zeros` and its like, `from_blocks`; and `move`."""
+"""Arrays that are made on a cluster: `zeros` and its like, `from_blocks`, `load`; and `move`."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,10 @@ from npaccel import _native, api
 from npaccel.cluster.carrying import agile, carried, map_of, placed_view
 from npaccel.cluster.client import OPEN
 from npaccel.cluster.maps import Map
+from npaccel.cluster.stored import part, stored
 from npaccel.errors import MapError
 
-__all__ = ["arange", "empty", "from_blocks", "full", "move", "ones", "zeros"]
+__all__ = ["arange", "empty", "from_blocks", "full", "load", "move", "ones", "zeros"]
 
 
 def _made(device: Any, map: Any, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -136,6 +138,37 @@ def _read_only(part: Any) -> Any:
     part = part.view()
     part.flags.writeable = False
     return part
+
+
+def load(
+    source: Any, name: str | None = None, *, axis: int = 0, device: Any = None, map: Any = None
+) -> Any:
+    """An Array of what is in a file; on a cluster the owners read their parts of it.
+
+    Parameters
+    ----------
+    source : the path of a .npy file, of a folder with 0.npy, 1.npy and so on (as
+        `dask.array.to_npy_stack` makes it), of an HDF5 file or of a zarr store; a `zarr.Array`, or
+        an `h5py.Dataset` of a file that is open to be read. On a cluster each worker has to find
+        it under this name. HDF5 takes h5py, zarr the library of that name:
+        ``pip install npaccel[files]``.
+    name : of the array in an HDF5 file or a zarr store that has several.
+    axis : along which files of a folder are one behind another.
+    device, map : as in `npaccel.from_blocks`. A worker reads those chunks that have something of
+        its segments, for each memory block of the map once; those with something of two segments
+        are read by both.
+
+    Raises
+    ------
+    ConfigError : it is no such file; there are several arrays in it, and none is named; its
+        elements are Python objects. BackendUnavailable : h5py or zarr is missing. What reading
+        raises, is raised.
+    """
+    found = stored(source, name, axis)
+    if 0 in found.shape or not found.shape:
+        return api.asarray(found.read(()), device=device, map=map)
+    read = functools.partial(part, found)
+    return from_blocks(read, found.shape, found.dtype, device=device, map=map)
 
 
 def move(c: Any, b: Any) -> Any:

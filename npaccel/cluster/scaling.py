@@ -36,8 +36,8 @@ def amount(plan: ClusterPlan) -> Amount:
             totals[node] += _elements(work)
     most = max(totals, key=totals.__getitem__)
     layouts = {index: placed.layout for index, placed in plan.placed.items()}
-    node = Node(most, plan.trace.buffers, layouts, uses=plan.uses)
-    steps = node.prepare([part_of(stage, most).work for stage in plan.stages])
+    one = Node(most, plan.trace.buffers, layouts, uses=plan.uses)
+    steps = one.prepare([part_of(stage, most).work for stage in plan.stages])
     return Amount(totals[most], sum(sum(traffic(step)) for step in steps))
 
 
