@@ -9,6 +9,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from npaccel.cluster.maps import Map
 from npaccel.cluster.messages import tell
 from npaccel.cluster.placing import Layout, Placed, dense_strides, layout_of
 from npaccel.cluster.shipping import packed
+from npaccel.cluster.wires import TICK_S
 from npaccel.errors import BackendUnavailable, ConfigError, MapError
 
 __all__ = ["OPEN", "Cluster"]
@@ -89,6 +91,7 @@ class Cluster:
         connection.settimeout(START_S)
         try:
             tell(connection, security)
+            _wait(connection)
             head = connection.recv(_GREETING.size, socket.MSG_WAITALL)
             status, _, size = _GREETING.unpack(head)
             text = connection.recv(size, socket.MSG_WAITALL)
@@ -234,6 +237,17 @@ class Cluster:
     def __repr__(self) -> str:
         state = f"{self.nodes} nodes" if self._open else "closed"
         return f"npaccel.Cluster({self.where}): {state}"
+
+
+def _wait(connection: socket.socket) -> None:
+    """For something to read, in ticks in which this process waited: it may have been stopped."""
+    connection.settimeout(TICK_S)
+    for _ in range(int(START_S / TICK_S)):
+        with suppress(TimeoutError):
+            connection.recv(1, socket.MSG_PEEK)
+            connection.settimeout(START_S)
+            return
+    raise TimeoutError
 
 
 # The module search path is the program's, whatever the folder it was started in.
