@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from npaccel.ir.nodes import ScalarOperand, Trace
-from npaccel.runtime.programs.trace import SCALAR_BYTES, scalar_value
+from npaccel.runtime.programs.trace import END_WORDS, SCALAR_BYTES, STATE_BITS, scalar_value
 
 __all__ = ["changed", "sizes_of"]
 
@@ -13,7 +13,8 @@ __all__ = ["changed", "sizes_of"]
 def sizes_of(key: bytes, count: int) -> list[int]:
     """Of the buffers, as their words have them (native/trace/key.c)."""
     words = memoryview(key).cast("Q")
-    return [state >> 4 for state in words[len(words) - 2 - count : len(words) - 2].tolist()]
+    end = len(words) - END_WORDS
+    return [state >> STATE_BITS for state in words[end - count : end].tolist()]
 
 
 def changed(trace: Trace, before: bytes, now: bytes) -> dict[tuple[int, int], Any]:

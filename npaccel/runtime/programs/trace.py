@@ -17,6 +17,7 @@ else:
 
 __all__ = [
     "DEAD",
+    "END_WORDS",
     "FRESH",
     "OWNED",
     "SCALAR_BYTES",
