@@ -16,6 +16,7 @@ from typing import NamedTuple
 from npaccel.cluster.boxes import Box, overlap, size
 from npaccel.cluster.placing import touched_by
 from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldJoin, FoldPart, Ramp, Run, Stage, Work
+from npaccel.cluster.wires import AT_ONCE
 from npaccel.ir.nodes import Request, View
 
 __all__ = ["MANY", "Machine", "Model", "Prediction", "group_size", "predict"]
@@ -24,7 +25,6 @@ __all__ = ["MANY", "Machine", "Model", "Prediction", "group_size", "predict"]
 # Nodes of which some tell the others what to run (relays.py): for so many a second message takes
 # less than to tell each, by `latency_s` and `order_s` of a Machine (0.43 and 0.59 ms).
 MANY = 17
-LARGE = 1 << 14  # bytes of a message from which it is sent in several pieces (wires.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Machine:
     memory_bytes_s : what a node reads and writes; network_bytes_s : what it sends or receives.
     latency_s : of a message, whatever is in it; fan_out : nodes from which one hears at a time,
         of parts of a sum. flush_s : of a flush, whatever is in it; order_s : for each node, which
-        are told, and heard, one after another. large_s : of a message with more than `LARGE` bytes
-        besides, which goes in several pieces. partial_s : of a partial result, to be packed, taken
+        are told, and heard, one after another. large_s : besides, of a message with more than
+        `AT_ONCE` bytes, which goes in pieces. partial_s : of a partial result, to be packed, taken
         in and put together. streams, computes : what is bound by memory, and by arithmetic, takes
         so many times its share of the cores when all nodes are at it.
     """
@@ -105,7 +105,9 @@ class Model:
             sizes[pair] += n
         sent: dict[tuple[int, int], float] = {}
         for pair, n in sizes.items():
-            takes = machine.latency_s + n / machine.network_bytes_s + (n > LARGE) * machine.large_s
+            takes = (
+                machine.latency_s + n / machine.network_bytes_s + (n > AT_ONCE) * machine.large_s
+            )
             for key in enumerate(pair):
                 sent[key] = sent.get(key, 0.0) + takes
         partials: dict[int, float] = {}

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from npaccel import Map
-from npaccel.cluster import costs, planner
+from npaccel.cluster import planner
 from npaccel.cluster.costs import Machine, predict
 from npaccel.cluster.placing import Layout, Placed, dense_strides
 from npaccel.cluster.planner import plan_requests
 from npaccel.cluster.scaling import amount, scaled
+from npaccel.cluster.wires import AT_ONCE
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.append(str(ROOT / "bench"))
@@ -92,7 +93,7 @@ def test_large_messages_and_partial_results_cost_more() -> None:
     plan = planned(scaling.stencil, (4, 1))
     rows = 8 * (SIDE - 2)  # bytes of a message
     plain, large = (predict(plan, Machine(large_s=s)).messages_s for s in (0.0, 1e-3))
-    assert rows > costs.LARGE and large - plain == pytest.approx(10 * 2 * 1e-3)
+    assert rows > AT_ONCE and large - plain == pytest.approx(10 * 2 * 1e-3)
     total = planned(scaling.total, (4, 1))
     none, some = (predict(total, Machine(partial_s=s)).messages_s for s in (0.0, 1e-3))
     assert some - none == pytest.approx(4 * 1e-3)

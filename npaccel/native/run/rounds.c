@@ -14,6 +14,9 @@ enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256, LEA
  * as many rounds each time. */
 enum { TOGETHER = 64, TOGETHER_STEADY = 256 };
 
+/* Whether its rounds run several together. */
+static bool goes_together(void) { return npa_q.known.fuses || npa_q.known.apart; }
+
 /* Of `left` rounds those that run as one. */
 static int together(int left)
 {
@@ -22,8 +25,7 @@ static int together(int left)
         int most = period < TOGETHER_STEADY ? TOGETHER_STEADY / period : 1;
         return most < left ? most : left;
     }
-    bool several = npa_q.known.fuses || npa_q.known.apart;
-    while (several && 2 * n <= left && 2 * n * period <= TOGETHER) {
+    while (goes_together() && 2 * n <= left && 2 * n * period <= TOGETHER) {
         n *= 2;
     }
     return n;
@@ -149,8 +151,7 @@ int npa_next_to_run(bool rounds, int *round)
     }
     npa_loop *loop = &npa_q.known.loop;
     if (rounds && !is_full() &&
-        (!npa_q.known.cut ||
-         ((npa_q.known.fuses || npa_q.known.apart) && loop->rounds <= together(INT_MAX)))) {
+        (!npa_q.known.cut || (goes_together() && loop->rounds <= together(INT_MAX)))) {
         npa_q.looked = 2 * next_look();
         return 0;
     }

@@ -336,8 +336,10 @@ static int64_t tasks_left(const job *j)
     return n;
 }
 
-/* Wake sleepers as soon as what is left, `left` nanoseconds of one thread, pays for it. */
-static void wake_if_worth_it(job *j, int64_t left)
+/* Wake sleepers as soon as what is left pays for it: `ahead` nanoseconds of one thread, and what is
+ * unclaimed at `each` a task. Where nobody sleeps the lanes, which others write to, are not looked
+ * at. */
+static void wake_if_worth_it(job *j, int64_t ahead, int64_t each)
 {
     int seats = (atomic_load_explicit(&j->state, memory_order_relaxed) & SEATS) / SEAT;
     int sleepers = seats > 0 ? atomic_load(&pool.sleepers) : 0;
@@ -345,6 +347,7 @@ static void wake_if_worth_it(job *j, int64_t left)
     if (sleepers <= coming) {
         return;
     }
+    int64_t left = each > 0 ? ahead + each * tasks_left(j) : ahead;
     int64_t takes = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
     int64_t worth = left / (WORTH * takes), wanted = (worth < seats ? worth : seats) - coming;
     if (worth == 0 && takes > USUAL_WAKE_NS) {
@@ -398,14 +401,14 @@ static void close_job(job *j, poller *p)
 static int take_part(job *j, poller *p, int64_t *took)
 {
     int64_t begun = npa_clock_ns(), before = burst(begun), done = 0, each = 0;
-    wake_if_worth_it(j, before + *took);
+    wake_if_worth_it(j, before + *took, 0);
     int at = my_lane(j);
     depth++;
     for (int64_t task; claim(j, &at, &task);) {
         j->task(j->context, task, 0);
         poll_if_due(j, p);
         each = (npa_clock_ns() - begun) / ++done;
-        wake_if_worth_it(j, before + each * tasks_left(j));
+        wake_if_worth_it(j, before, each);
     }
     depth--;
     *took = done > 0 ? each * j->tasks : *took;

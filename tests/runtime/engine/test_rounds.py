@@ -11,6 +11,7 @@ from tiering import until
 
 import npaccel
 from npaccel import _native
+from npaccel.runtime.programs.trace import END_WORDS, HALF
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 300
@@ -57,7 +58,7 @@ def test_however_often_it_is_read_there_are_few_programs() -> None:
         u, plain = heat(u, source, every), heat(plain, arrays()[1], every)
         seen.append(float(u.max())), wanted.append(float(plain.max()))
     assert seen == wanted
-    assert npaccel.stats()["plan_misses"] <= 12
+    assert npaccel.stats()["plan_misses"] <= 8
 
 
 ROUNDS = 4  # of `spread` that run together
@@ -98,7 +99,7 @@ def test_rounds_begin_at_the_head_wherever_a_loop_is_met(order: tuple[int, ...])
 
 
 @pytest.mark.usefixtures("eager")
-def test_two_loops_are_the_programs_of_a_round_each() -> None:
+def test_two_loops_are_programs_of_their_rounds() -> None:
     """Also where the second one is met first, as more of its rounds wait."""
     lines = [f"    x = x + {k}.25" for k in range(40)]
     lines += ["    for _ in range(12):", "        x[1:] = (x[1:] + x[:-1]) * 0.5", "        x = -x"]
@@ -110,8 +111,8 @@ def test_two_loops_are_the_programs_of_a_round_each() -> None:
     found = npaccel.evaluate(*scope["run"](*arrays(npaccel.asarray)))
     for got, wanted in zip(found, scope["run"](*arrays()), strict=True):
         assert np.array_equal(np.array(got), wanted)
-    counts = npaccel.stats()
-    assert counts["plan_misses"] <= 10 and counts["compiles"] <= 8
+    requests = [memoryview(key).cast("Q")[-END_WORDS] & HALF for key in _native.plans()]
+    assert sum(requests) >= 128 and max(requests) <= 64
 
 
 @pytest.mark.usefixtures("eager")
@@ -201,7 +202,8 @@ def pulse(u, v, w, n: int):
 def test_kernels_of_several_rounds_follow_each_other_through_memory(n) -> None:
     given = np.random.default_rng(9).random((3, 600, 600))
     wanted = pulse(*given.copy(), n)
-    found = npaccel.evaluate(*pulse(*(npaccel.asarray(x.copy()) for x in given), n))
+    with npaccel.config(threads=2):
+        found = npaccel.evaluate(*pulse(*(npaccel.asarray(x.copy()) for x in given), n))
     assert all(map(np.array_equal, found, wanted))
     counts = npaccel.stats()
     assert counts["flushes"] <= n // 4 + 4
