@@ -7,7 +7,7 @@
 
 #include "record/record.h"
 
-enum { NPA_SMALL_DIMS = 8 };
+enum { NPA_SMALL_DIMS = NPA_SHELL_DIMS };
 
 /* Whether results have the same bits, whoever computes them; of operators it is told. */
 /* foreign: not NumPy's */

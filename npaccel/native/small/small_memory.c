@@ -6,73 +6,24 @@
 
 #include <string.h>
 
-static destructor numpy_dealloc;
-
 /* ------------------------------------------------------------------------------------- views */
 
-enum { MOST_SHELLS = 32 };
-/* Dead views, plain ones and arrays of ours, by their number of axes */
-typedef struct {
-    int n;
-    PyArrayObject *dead[MOST_SHELLS];
-} shells;
-static shells views[2][NPA_SMALL_DIMS + 1];
 static bool keeps_views;
 
 static bool keep_view(PyObject *o, bool ours)
 {
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
     PyObject *base = f->base;
-    if (!keeps_views || base == NULL || f->nd < 1 || f->nd > NPA_SMALL_DIMS ||
+    if (!keeps_views || base == NULL || f->mem_handler != NULL ||
         !(Py_IS_TYPE(base, &PyArray_Type) || (ours && Py_IS_TYPE(base, npa_array_type))) ||
-        f->flags & (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEBACKIFCOPY) || f->weakreflist != NULL ||
-        f->_buffer_info != NULL || f->mem_handler != NULL || views[ours][f->nd].n == MOST_SHELLS) {
+        f->flags & (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEBACKIFCOPY) ||
+        !npa_shell_fits((PyArrayObject *)o)) {
         return false;
     }
-    shells *s = &views[ours][f->nd];
-    s->dead[s->n++] = (PyArrayObject *)o;
     f->base = NULL;
-    Py_DECREF(f->descr);
+    npa_shell_keep((PyArrayObject *)o);
     Py_DECREF(base);
     return true;
-}
-
-static void end_views(void)
-{
-    for (int i = 0; i < 2 * (NPA_SMALL_DIMS + 1); i++) {
-        shells *s = &views[i / (NPA_SMALL_DIMS + 1)][i % (NPA_SMALL_DIMS + 1)];
-        while (s->n > 0) {
-            PyArrayObject_fields *f = (PyArrayObject_fields *)s->dead[--s->n];
-            PyTypeObject *type = Py_TYPE((PyObject *)f);
-            f->descr = PyArray_DescrFromType(NPY_BOOL); /* its own may be gone */
-            numpy_dealloc((PyObject *)f);
-            if (type == npa_array_type) {
-                Py_DECREF(type);
-            }
-        }
-    }
-}
-
-/* A header without a base. NULL without error: there is none */
-static PyArrayObject *take_shell(PyArrayObject *a, const npa_basic_part *p, bool ours)
-{
-    shells *s = &views[ours][p->ndim];
-    if (s->n == 0) {
-        return NULL;
-    }
-    PyArrayObject *view = s->dead[--s->n];
-    PyArrayObject_fields *f = (PyArrayObject_fields *)view;
-    memcpy(f->dimensions, p->shape, sizeof *p->shape * (size_t)p->ndim);
-    memcpy(f->strides, p->strides, sizeof *p->strides * (size_t)p->ndim);
-    f->data = p->data, f->descr = PyArray_DESCR(a);
-    f->flags = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
-    Py_INCREF(f->descr);
-    PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
-    _Py_NewReference((PyObject *)view);
-    if (ours) {
-        PyObject_GC_Track(view);
-    }
-    return view;
 }
 
 PyObject *npa_part_view(PyArrayObject *a, const npa_basic_part *p, bool ours)
@@ -80,7 +31,8 @@ PyObject *npa_part_view(PyArrayObject *a, const npa_basic_part *p, bool ours)
     if (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) {
         return NULL;
     }
-    PyArrayObject *view = take_shell(a, p, ours);
+    PyArrayObject *view = npa_shell_take(ours, PyArray_DESCR(a), p->ndim, p->shape, p->strides,
+                                         p->data, PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE);
     if (view == NULL) {
         Py_INCREF(PyArray_DESCR(a));
         view = (PyArrayObject *)PyArray_NewFromDescr(
@@ -178,7 +130,7 @@ static bool keep(PyObject *o)
 static void dealloc(PyObject *o)
 {
     if (!PyArray_CheckExact(o) || !(keep(o) || keep_view(o, false))) {
-        numpy_dealloc(o);
+        npa_numpy_dealloc(o);
     }
 }
 
@@ -188,8 +140,8 @@ static void dealloc_ours(PyObject *o)
     PyTypeObject *type = Py_TYPE(o);
     PyObject_GC_UnTrack(o);
     if (type != npa_array_type ||
-        !(keep_view(o, true) || (npa_section_aside != NULL && keep(o)))) {
-        numpy_dealloc(o);
+        !(keep_view(o, true) || (npa_section_aside != NULL && keep(o)) || npa_leave_shell(o))) {
+        npa_numpy_dealloc(o);
         Py_DECREF(type);
     }
 }
@@ -202,25 +154,25 @@ static void end_kept(void)
             PyArrayObject *a = kept[shelf][--nkept[shelf]];
             PyTypeObject *type = Py_TYPE((PyObject *)a);
             Py_INCREF(PyArray_DESCR(a)); /* one of NumPy's own, which is still there */
-            numpy_dealloc((PyObject *)a);
+            npa_numpy_dealloc((PyObject *)a);
             if (type == npa_array_type) {
                 Py_DECREF(type);
             }
         }
     }
     kept_bytes = 0;
-    end_views();
+    npa_shells_end();
 }
 
 void npa_small_memory_init(void)
 {
-    numpy_dealloc = PyArray_Type.tp_dealloc;
+    npa_shells_init();
     npa_array_type->tp_dealloc = dealloc_ours;
 }
 
 void npa_small_memory(bool on)
 {
-    PyArray_Type.tp_dealloc = on ? dealloc : numpy_dealloc;
+    PyArray_Type.tp_dealloc = on ? dealloc : npa_numpy_dealloc;
     keeps_views = on;
     if (!on) {
         end_kept();

@@ -72,8 +72,9 @@ enum { MOST_MADE = 1 << 30 }; /* of more NumPy may never touch most */
 
 static npa_buffer *buffer_over(npa_range *range)
 {
-    npa_buffer *b = calloc(1, sizeof *b);
+    npa_buffer *b = malloc(sizeof *b); /* unlike calloc it has those of the same size at hand */
     if (b != NULL) {
+        memset(b, 0, sizeof *b);
         b->base = range->home, b->size = range->size, b->range = range, b->index = -1;
         b->serial = UINT64_MAX; /* no flush yet */
         range->buffer = b;
@@ -337,6 +338,23 @@ bool npa_give_memory_back(PyArrayObject *a)
     return true;
 }
 
+/* An array of ours has died: whether its memory is given back, and its header is kept. */
+bool npa_leave_shell(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    PyArrayObject_fields *f = (PyArrayObject_fields *)o;
+    if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || f->mem_handler != mem_handler ||
+        f->base != NULL || !npa_shell_fits(a)) {
+        return false;
+    }
+    PyTraceMalloc_Untrack(TRACE_DOMAIN, (uintptr_t)f->data);
+    handler_free(NULL, f->data, (size_t)PyArray_NBYTES(a));
+    PyArray_CLEARFLAGS(a, NPY_ARRAY_OWNDATA);
+    Py_CLEAR(f->mem_handler);
+    npa_shell_keep(a);
+    return true;
+}
+
 /* A new Array over a range without content. NULL without error set: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides)
@@ -368,9 +386,13 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     b->size = bytes, b->fresh = true;
     b->placed = npa_place_here();
     b->spot = npa_here != NULL ? npa_trace_hooks.spot_new(bytes) : NULL;
-    Py_INCREF(descr);
-    PyObject *array = PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, strides, range->home,
-                                           NPY_ARRAY_WRITEABLE, NULL);
+    PyObject *array = (PyObject *)npa_shell_take(true, descr, ndim, shape, strides, range->home,
+                                                 NPY_ARRAY_WRITEABLE);
+    if (array == NULL) {
+        Py_INCREF(descr);
+        array = PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, strides, range->home,
+                                     NPY_ARRAY_WRITEABLE, NULL);
+    }
     if (array == NULL) {
         npa_lock();
         npa_release(b);

@@ -247,6 +247,7 @@ PyObject *npa_new_in_order(PyArray_Descr *descr, int ndim, const npy_intp *shape
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides);
 PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr);
+bool npa_leave_shell(PyObject *o); /* without references */
 PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 /* NumPy's default handler of memory, whatever is set at the moment; the one that is set in blocks,
@@ -269,6 +270,19 @@ void npa_collect_dead(void);
 bool npa_used_elsewhere(const npa_buffer *b); /* by another queue than this thread's */
 void npa_buffer_leave(npa_buffer *b);         /* this thread's queue no longer uses it */
 char *npa_buffer_pages(npa_buffer *b);        /* where the host has it, whatever is there */
+
+/* ------------------------------------------------------------------------------------- shells.c */
+
+enum { NPA_SHELL_DIMS = 8 };
+extern destructor npa_numpy_dealloc;
+void npa_shells_init(void); /* while ndarray has NumPy's */
+void npa_shells_end(void);
+/* Whether a dead array's header may be kept; it is, without data and base. Its dtype is dropped */
+bool npa_shell_fits(PyArrayObject *a);
+void npa_shell_keep(PyArrayObject *a);
+/* A header of ours, or a plain one, over `data`. NULL without error: there is none */
+PyArrayObject *npa_shell_take(bool ours, PyArray_Descr *descr, int ndim, const npy_intp *shape,
+                              const npy_intp *strides, char *data, int flags);
 
 /* ------------------------------------------------------------------------------------ foreign.c */
 
