@@ -405,7 +405,9 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
     }
     size_t bytes = several ? 0 : (size_t)PyArray_NBYTES((PyArrayObject *)args[0]);
     bool folds = f->run == run_fold || f->run == run_nan_fold;
-    if (folds ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
+    bool views = f->run == npa_small_reshape || f->run == npa_small_ravel; /* of any size */
+    if (folds   ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
+        : views ? false
         : f->run == npa_small_where ? npa_small_exceeds(bytes)
                                     : npa_small_is_large(bytes)) {
         return NULL;
