@@ -264,3 +264,51 @@ def test_differences_of_two_curves_of_two_halves_have_numpys_values() -> None:
     want = columns(t)
     for one in found:
         np.testing.assert_allclose(one, want, atol=1e-7)
+
+
+def half_before(a, c, x):
+    """What is stored last waits for a read of rows that begin within those stored before, and not
+    at the same column."""
+    n, half = len(a) - 1, a.shape[1] // 2
+    doubled = a * 2
+    x[:-1, :half] = doubled[1:, :half]
+    read = x[:-1, half // 2 : half + half // 2] + 1
+    x[:-1, : half // 2] = c[:n, : half // 2]
+    return x, doubled, read
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_who_waits_for_a_later_use_waits_for_an_earlier_one_of_other_columns(threads) -> None:
+    fields = np.random.default_rng(5).random((3, 1400, 800))
+    with npaccel.config(threads=threads):
+        found = half_before(*[npaccel.asarray(x.copy()) for x in fields])
+        found = [np.array(x) for x in npaccel.evaluate(*found)]
+    for mine, numpys in zip(found, half_before(*fields), strict=True):
+        assert mine.tobytes() == numpys.tobytes()
+    assert chained() == 4
+
+
+def three_parts(q, p, s):
+    """An array of three parts. The first thread makes the first part, and begins with the last one,
+    while another makes the second, since what that is made of lies there in its array."""
+    made = np.empty((10 + len(s), s.shape[1]))
+    made[10:] = s * 2
+    others = q * 2, p * 3
+    made[:2] = q[:2] * 3
+    first = q[0] + made[0] + made[1]
+    made[2:10] = q[32:40] * 5
+    second = p[36:43] + made[2:9] + made[3:10]
+    return *others, first, second, s[1:] + made[10:-1] + made[11:]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_no_part_of_an_array_is_kept_where_another_part_lies(setting, threads) -> None:
+    setting("threshold", 0)
+    setting("threads", threads)
+    fields = [np.random.default_rng(6).random((n, 800)) for n in (64, 64, 2000)]
+    for _ in range(12):
+        with npaccel.accelerate:
+            found = npaccel.evaluate(*three_parts(*map(npaccel.asarray, fields)))
+        for mine, numpys in zip(found, three_parts(*fields), strict=True):
+            assert np.array(mine).tobytes() == numpys.tobytes()
+    assert chained() == 12 * 8
