@@ -490,6 +490,50 @@ def test_a_few_elements_of_what_is_hidden_leave_it_so() -> None:
             assert shows(address)  # each costs less so
 
 
+@pytest.mark.pending
+def test_items_and_lists_of_a_few_of_what_is_hidden_leave_it_so() -> None:
+    large = np.linspace(0.0, 1.0, 100_000).reshape(250, 400)
+    want = large * 3.0
+    z = npaccel.asarray(large * 2.0)
+    address = hidden(z, npaccel.asarray(large) * 3.0)
+    found = [z.item(7), z.item(-1), z.item(3, 4), z.item((5, -6))]
+    found += [*z[9, :4].tolist(), *z[::-200, ::300].T.tolist()[1], z[6, 7].item()]
+    assert not shows(address)
+    like = [want.item(7), want.item(-1), want.item(3, 4), want.item((5, -6))]
+    like += [*want[9, :4].tolist(), *want[::-200, ::300].T.tolist()[1], want[6, 7].item()]
+    assert found == like and {type(x) for x in found} == {float}
+    assert z[0].tolist() == want[0].tolist() and shows(address)
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?", "c16", "g"])
+def test_items_of_what_is_hidden_are_numpys(dtype: str) -> None:
+    """And its errors."""
+
+    def item(z: Any, args: Any) -> Any:
+        try:
+            found = z.item(*args)
+            return type(found), found
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            return type(error), str(error)
+
+    values = (np.arange(40 * 500).reshape(40, 500) % 100).astype(dtype)
+    asked: Any = [(), (1,), (2, 3), ((2, -3),), (1, 2, 3), (20_000,), (-20_001,), (40, 0), (0.5,)]
+    for args in (
+        *asked,
+        (2**70,),
+        (True,),
+        (np.int64(7),),
+        (1, np.int64(7)),
+        ((),),
+        (None,),
+        ("1",),
+    ):
+        z = npaccel.asarray(values.copy())
+        hidden(z, npaccel.asarray(values) + z.dtype.type(0))
+        assert item(z, args) == item(values, args)
+
+
 PUT: list[Any] = [
     1,
     -1,

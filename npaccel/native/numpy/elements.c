@@ -208,37 +208,125 @@ static bool element_offset(PyArrayObject *a, PyObject *key, npy_intp *offset)
 
 enum { MOST_PEEKS = 16 };
 
+static bool is_behind(PyArrayObject *a)
+{
+    npa_buffer *b = npa_is_home(PyArray_DATA(a)) ? npa_buffer_of(a) : NULL;
+    return b != NULL && b->range->work != b->range->home;
+}
+
 /* Whether it is hidden, and a few of its elements only were asked for since the latest flush: to
  * show it costs some twenty µs, but each element less from then on. */
-static bool may_peek(const PyArrayObject *a)
+static bool may_peek(PyArrayObject *a, int elements)
 {
-    npa_buffer *b =
-        npa_is_home(PyArray_DATA((PyArrayObject *)a)) ? npa_buffer_of((PyArrayObject *)a) : NULL;
-    if (b == NULL || b->range->work == b->range->home || npa_here != NULL || npa_placeholders > 0) {
+    if (!is_behind(a) || npa_here != NULL || npa_placeholders > 0) {
         return false;
     }
-    b->peeks = b->peeked == npa_count.flushes ? b->peeks + 1 : 1, b->peeked = npa_count.flushes;
+    npa_buffer *b = npa_buffer_of(a);
+    b->peeks = (b->peeked == npa_count.flushes ? b->peeks : 0) + elements;
+    b->peeked = npa_count.flushes;
     return b->peeks <= MOST_PEEKS;
+}
+
+/* Whether the elements of a hidden array, at these bytes from its first, are in `to`: `size` bytes
+ * each. Else there is an error, or it has to be shown. */
+static bool copy_hidden(PyArrayObject *a, const npy_intp *offsets, int n, char *to)
+{
+    size_t size = (size_t)PyArray_ITEMSIZE(a);
+    npa_buffer *b = npa_buffer_of(a);
+    if (b->pending &&
+        (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0))) {
+        return false;
+    }
+    npa_lock();
+    bool there = b->index < 0 && b->range->work != NULL && b->copy == NULL && b->lost == NULL;
+    for (int i = 0; there && i < n; i++) {
+        memcpy(to + (size_t)i * size,
+               b->range->work + (PyArray_BYTES(a) - b->range->home) + offsets[i], size);
+    }
+    npa_unlock();
+    return there;
 }
 
 PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key)
 {
     char value[16] __attribute__((aligned(16)));
     npy_intp offset;
-    npa_buffer *b = npa_buffer_of(a);
-    if (PyArray_ITEMSIZE(a) > 16 || !may_peek(a) || !element_offset(a, key, &offset) ||
-        (b->pending &&
-         (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
+    return PyArray_ITEMSIZE(a) <= 16 && may_peek(a, 1) && element_offset(a, key, &offset) &&
+                   copy_hidden(a, &offset, 1, value)
+               ? PyArray_Scalar(value, PyArray_DESCR(a), NULL) : NULL;
+}
+
+/* Of integers, as many as there are axes; of one, an element in C order. NULL, perhaps without error:
+ * NumPy has the words. */
+static PyObject *key_of_item(PyArrayObject *a, PyObject *const *args, Py_ssize_t n)
+{
+    int ndim = PyArray_NDIM(a);
+    if (n == 1 && (ndim == 1 || PyTuple_CheckExact(args[0]))) {
+        return Py_NewRef(args[0]);
+    }
+    npy_intp size = PyArray_SIZE(a);
+    Py_ssize_t at = n == 1 && PyLong_CheckExact(args[0]) ? PyLong_AsSsize_t(args[0]) : size;
+    if (at == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
         return NULL;
     }
-    npa_lock();
-    bool there = b->index < 0 && b->range->work != NULL && b->copy == NULL && b->lost == NULL;
-    if (there) {
-        memcpy(value, b->range->work + (PyArray_BYTES(a) - b->range->home) + offset,
-               (size_t)PyArray_ITEMSIZE(a));
+    at += at < 0 ? size : 0;
+    PyObject *key = n == ndim || (at >= 0 && at < size) ? PyTuple_New(ndim) : NULL;
+    for (int i = ndim - 1; key != NULL && i >= 0; i--) {
+        PyObject *index = n == ndim ? Py_NewRef(args[i]) : PyLong_FromSsize_t(at % PyArray_DIM(a, i));
+        if (index == NULL) {
+            Py_CLEAR(key);
+            break;
+        }
+        PyTuple_SET_ITEM(key, i, index);
+        at /= PyArray_DIM(a, i);
     }
-    npa_unlock();
-    return there ? PyArray_Scalar(value, PyArray_DESCR(a), NULL) : NULL;
+    return key;
+}
+
+/* Whether a method of an array of ours reads a few elements of it behind its address. */
+static bool reads_behind(PyObject *self, PyObject *names)
+{
+    npa_value own = {.array = (PyArrayObject *)self};
+    return names == NULL && ours(self) && is_behind(own.array) &&
+           PyArray_ITEMSIZE(own.array) <= 16 && !npa_section_block_wants(&own, 1);
+}
+
+PyObject *npa_item_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names)
+{
+    (void)what;
+    PyObject *key = reads_behind(self, names) ? key_of_item((PyArrayObject *)self, args, n) : NULL;
+    PyObject *element = key != NULL ? npa_hidden_element((PyArrayObject *)self, key) : NULL;
+    PyObject *found = element != NULL ? PyObject_CallMethod(element, "item", NULL) : NULL;
+    Py_XDECREF(key), Py_XDECREF(element);
+    return found;
+}
+
+/* A few elements of it, in C order. */
+PyObject *npa_list_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names)
+{
+    (void)what, (void)args;
+    PyArrayObject *a = (PyArrayObject *)self;
+    npy_intp offsets[MOST_PEEKS] = {0};
+    if (n > 0 || !reads_behind(self, names) || PyArray_SIZE(a) > MOST_PEEKS ||
+        !may_peek(a, (int)PyArray_SIZE(a))) {
+        return NULL;
+    }
+    int count = (int)PyArray_SIZE(a);
+    for (int i = 0; i < count; i++) {
+        for (int axis = PyArray_NDIM(a) - 1, rest = i; axis >= 0; axis--) {
+            offsets[i] += rest % PyArray_DIM(a, axis) * PyArray_STRIDE(a, axis);
+            rest /= (int)PyArray_DIM(a, axis);
+        }
+    }
+    PyObject *copy = PyArray_NewLikeArray(a, NPY_CORDER, NULL, 0), *found = NULL;
+    if (copy != NULL && copy_hidden(a, offsets, count, PyArray_BYTES((PyArrayObject *)copy))) {
+        found = PyArray_ToList((PyArrayObject *)copy);
+    }
+    Py_XDECREF(copy);
+    return found;
 }
 
 int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
@@ -248,7 +336,7 @@ int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
     npa_opened o;
     if (npa_stops > 0 ||
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        !npa_small_type(PyArray_DESCR(a)) || !may_peek(a) || !element_offset(a, key, &offset) ||
+        !npa_small_type(PyArray_DESCR(a)) || !may_peek(a, 1) || !element_offset(a, key, &offset) ||
         !npa_take_scalar(value, PyArray_TYPE(a), number)) {
         return 0;
     }

@@ -39,6 +39,7 @@ PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key);
  * -1: error. NULL or 0, perhaps without error: it is not for here. */
 PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key);
 int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value);
+npa_own npa_item_behind, npa_list_behind; /* ndarray.item and .tolist, of hidden arrays of ours */
 PyObject *npa_element_view(PyObject *a, PyObject *key); /* a[key + (...,)], without dimensions */
 bool npa_key_wants(PyObject *key);
 /* npa_wants, of what functions and arrays as subscripts take */
