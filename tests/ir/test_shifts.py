@@ -178,3 +178,67 @@ def test_random_programs(seed: int) -> None:
     r = Recorder()
     program(r, random.Random(seed))
     planned(r)
+
+
+def test_what_goes_around_twice_over() -> None:
+    """Both halves go around at the same place of theirs."""
+    r = Recorder()
+    u = r.array(RNG.normal(size=(6, 5)))
+    v, w = roll(r, u, (1, 0)), r.empty((12, 5))
+    r.map("copy", v, out=w[:6])
+    r.map("copy", v, out=w[6:])
+    r.keep(r.map("negative", w))
+    planned(r)
+
+
+def cuts(rng: random.Random, n: int) -> list[int]:
+    """Where boxes begin along an axis, and where the last one ends."""
+    inside = sorted(rng.sample(range(1, n), min(n - 1, rng.choice([0, 1, 1, 2]))))
+    return [0, *inside, n if not inside or rng.random() < 0.7 else rng.randint(inside[-1] + 1, n)]
+
+
+def boxes(r: Recorder, rng: random.Random, sources: list[Array], target: Array) -> None:
+    """Fill the target, or what is before the last cuts, by boxes of a source: as a shift does, but
+    for one box here and there. In between the source may change."""
+    shape, a = target.shape, rng.choice(sources)
+    edges = [cuts(rng, n) for n in shape]
+    by = [rng.randrange(n) for n in shape]
+    places = list(itertools.product(*(range(len(edge) - 1) for edge in edges)))
+    rng.shuffle(places)
+    for place in places[: len(places) - (rng.random() < 0.3)]:
+        to, source = [], []
+        for k, edge, n, shift in zip(place, edges, shape, by, strict=True):
+            length = edge[k + 1] - edge[k]
+            at = (edge[k] + shift) % n if rng.random() < 0.95 else rng.randrange(n)
+            at = min(at, n - length)
+            to.append(slice(edge[k], edge[k + 1]))
+            source.append(slice(at, at + length))
+        r.map("copy", a[tuple(source)], out=target[tuple(to)])
+        if rng.random() < 0.15:
+            row = rng.randrange(len(a))
+            r.map("multiply", a[row : row + 1], 0.5, out=a[row : row + 1])
+
+
+def box_program(r: Recorder, rng: random.Random) -> None:
+    shape = tuple(rng.randint(2, 6) for _ in range(rng.randint(1, 2)))
+    arrays = [r.array(RNG.normal(size=shape)) for _ in range(2)]
+    for _ in range(rng.randint(1, 3)):
+        made = r.array(RNG.normal(size=shape))  # of which some places may keep what they have
+        boxes(r, rng, arrays, made)
+        if rng.random() < 0.3:
+            a = rng.choice(arrays)
+            row = rng.randrange(len(a))
+            r.map("add", a[row:], 1.0, out=a[row:])
+        start = tuple(rng.randint(0, n - 1) for n in shape)
+        part = tuple(slice(k, rng.randint(k + 1, n)) for k, n in zip(start, shape, strict=True))
+        r.keep(r.map("negative", made[part]))
+        r.alive.discard(r.view(made, made.shape).buffer)
+        arrays.append(made)
+    r.keep(r.map("add", arrays[-1], arrays[0]))
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_random_arrays_of_boxes(seed: int) -> None:
+    r = Recorder()
+    box_program(r, random.Random(seed))
+    planned(r)
