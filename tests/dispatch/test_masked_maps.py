@@ -229,6 +229,13 @@ def test_programs(program: Callable[..., Any], threshold: int, tiering: str) -> 
         check(program)
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_of_large_masks(program: Callable[..., Any]) -> None:
+    """Of smaller ones what waits has copies, and there are no twins."""
+    with npaccel.config(tiering="off"):
+        check(program, *data((300, 400)))
+
+
 @pytest.mark.parametrize("program", [escape, in_place, kept, overlapping, pieces])
 @pytest.mark.parametrize("dtype", ["f", "D", "F", "i", "h"])
 def test_programs_of_other_types(program: Callable[..., Any], dtype: str) -> None:
