@@ -154,6 +154,17 @@ def of_two_masks(z: Array, c: Array, m: Array) -> Any:
     return z
 
 
+def of_masks_of_one_array(z: Array, c: Array, m: Array) -> Any:
+    """As many are in, elsewhere in the same memory, or this way and that."""
+    n = min(m.shape)
+    both, square, w = np.concatenate([m, m[::-1]]), m[:n, :n].copy(), z[:n, :n].copy()
+    first, second = both[: len(m)], both[len(m) :]
+    for _ in range(ROUNDS):
+        z[first] = z[second] * 0.5 + c[first]
+        w[square] = w[square.T] - 1
+    return z, w
+
+
 def not_contiguous(z: Array, c: Array, m: Array) -> Any:
     for _ in range(ROUNDS):
         z[:, ::2][m[:, ::2]] = z[:, ::2][m[:, ::2]] + c[:, ::2][m[:, ::2]]
@@ -216,8 +227,8 @@ def masks_that_die(z: Array, c: Array, m: Array) -> Any:
 
 PROGRAMS = [
     escape, in_place, kept, kept_late, written_between, mask_written_between, mask_inverted_between,
-    overlapping, other_masks, of_two_masks, not_contiguous, only_read, pieces, picked_twice,
-    of_views, masks_that_die,
+    overlapping, other_masks, of_two_masks, of_masks_of_one_array, not_contiguous, only_read,
+    pieces, picked_twice, of_views, masks_that_die,
 ]  # fmt: skip
 
 
