@@ -20,8 +20,9 @@ Array = np.ndarray[Any, Any]
 ROUNDS = 6  # the first ones find out that picks of a line are put back
 
 
-def data(shape: tuple[int, ...] = (60, 70), dtype: str = "d") -> tuple[Array, Array, Array]:
-    """Values, others, and a mask of about half of them."""
+def data(shape: tuple[int, ...] = (300, 230), dtype: str = "d") -> tuple[Array, Array, Array]:
+    """Values, others, and a mask of about half of them: of less than 64 KiB what waits has a copy,
+    and there are no twins."""
     rng = np.random.default_rng(5)
     z = rng.integers(-40, 40, shape).astype(dtype)
     c = rng.integers(1, 9, shape).astype(dtype)
@@ -210,7 +211,7 @@ def of_views(z: Array, c: Array, m: Array) -> Any:
         inner[m[1:-1, 1:-1]] = inner[m[1:-1, 1:-1]] - 1
         z.T[::-1][m.T] = z.T[::-1][m.T] * 0.5
         z[1:, 1:][mask[0, 0] | m[1:, 1:]] = z[:-1, :-1][mask[0, 0] | m[1:, 1:]]
-        inner[m[1:-1, 1:-1]] = inner[m[2:, 1:-1]][: m[1:-1, 1:-1].sum()].sum()
+        inner[m[1:-1, 1:-1]] = inner[m[2:, 1:-1]][: m[1:-1, 1:-1].sum()].max()
     return z
 
 
@@ -241,10 +242,9 @@ def test_programs(program: Callable[..., Any], threshold: int, tiering: str) -> 
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_programs_of_large_masks(program: Callable[..., Any]) -> None:
-    """Of smaller ones what waits has copies, and there are no twins."""
+def test_programs_of_small_masks(program: Callable[..., Any]) -> None:
     with npaccel.config(tiering="off"):
-        check(program, *data((300, 400)))
+        check(program, *data((60, 70)))
 
 
 @pytest.mark.parametrize("program", [escape, in_place, kept, overlapping, pieces])
@@ -295,7 +295,7 @@ def test_a_mask_of_fewer_axes() -> None:
             z[m] = z[m] * 2 - c[m]
             z[m] += k
             z[m] = z[m] + c[0]
-            z[m] = z[m].sum(1, keepdims=True) + c[m]
+            z[m] = z[m].max(1, keepdims=True) + c[m]
         return z
 
     z, c, m = data()
