@@ -203,6 +203,17 @@ def picked_twice(z: Array, c: Array, m: Array) -> Any:
     return z
 
 
+def of_parts_of_a_row(z: Array, c: Array, m: Array) -> Any:
+    """Written from one place on, and put from another."""
+    for k in range(ROUNDS):
+        picked = z[m]
+        row = np.empty(picked.size + 1)
+        row[0] = k
+        row[1:] = picked * 0.5
+        z[m] = row[:-1] + 1
+    return z
+
+
 def of_views(z: Array, c: Array, m: Array) -> Any:
     """Rows that lie apart, by masks that do or do not."""
     inner, others, mask = z[1:-1, 1:-1], c[1:-1, 2:], m[1:-1, 1:-1].copy()
@@ -229,7 +240,7 @@ def masks_that_die(z: Array, c: Array, m: Array) -> Any:
 PROGRAMS = [
     escape, in_place, kept, kept_late, written_between, mask_written_between, mask_inverted_between,
     overlapping, other_masks, of_two_masks, of_masks_of_one_array, not_contiguous, only_read,
-    pieces, picked_twice, of_views, masks_that_die,
+    pieces, picked_twice, of_parts_of_a_row, of_views, masks_that_die,
 ]  # fmt: skip
 
 

@@ -256,8 +256,8 @@ PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key)
                ? PyArray_Scalar(value, PyArray_DESCR(a), NULL) : NULL;
 }
 
-/* Of integers, as many as there are axes; of one, an element in C order. NULL, perhaps without error:
- * NumPy has the words. */
+/* Of integers, as many as there are axes; of one, an element in C order. NULL, perhaps without
+ * error: NumPy has the words. */
 static PyObject *key_of_item(PyArrayObject *a, PyObject *const *args, Py_ssize_t n)
 {
     int ndim = PyArray_NDIM(a);
@@ -273,7 +273,8 @@ static PyObject *key_of_item(PyArrayObject *a, PyObject *const *args, Py_ssize_t
     at += at < 0 ? size : 0;
     PyObject *key = n == ndim || (at >= 0 && at < size) ? PyTuple_New(ndim) : NULL;
     for (int i = ndim - 1; key != NULL && i >= 0; i--) {
-        PyObject *index = n == ndim ? Py_NewRef(args[i]) : PyLong_FromSsize_t(at % PyArray_DIM(a, i));
+        PyObject *index = n == ndim ? Py_NewRef(args[i])
+                                    : PyLong_FromSsize_t(at % PyArray_DIM(a, i));
         if (index == NULL) {
             Py_CLEAR(key);
             break;
