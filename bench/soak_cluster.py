@@ -15,8 +15,10 @@ whose packets are all lost from a moment on:
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from pathlib import Path
 import numpy as np
 
 PATIENCE_S = 60
+TICK_S = 0.5
 ROUNDS = 6  # at least, and after the kill
 
 
@@ -56,11 +59,11 @@ def steps(x: np.ndarray, rounds: int) -> np.ndarray:
 
 def run(seed: int, where: int | str, checkpoints: bool, stop: bool, folder: str | None) -> None:
     """One process of it. where : an address is that of workers of which one is cut off."""
-    import signal
     import threading
 
     import npaccel
 
+    faulthandler.register(signal.SIGUSR1)
     chosen = random.Random(seed)
     values = np.random.default_rng(seed).random((600, 400))
     killed = threading.Event()
@@ -124,19 +127,30 @@ def main() -> None:
     for seed in range(options.first, options.first + options.runs):
         command = [sys.executable, __file__, "--one", str(seed), "--workers", str(options.workers)]
         command += ways
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            found["HUNG"] += 1
-            print(f"seed {seed}: no end within {PATIENCE_S} s")
-            continue
-        told = done.stdout.strip() or ("lost" if "was lost" in done.stderr else "WRONG")
+        code, said, errors = ended(command)
+        told = said.strip() or ("lost" if "was lost" in errors else "WRONG")
+        told = told if code is not None else "HUNG"
         found[told] += 1
         if not told.startswith(("right", "error", "lost")):
-            print(f"seed {seed}: {told} {done.returncode}\n{done.stderr[-2000:]}")
+            print(f"seed {seed}: {told} {code}\n{errors[-4000:]}", flush=True)
     print(dict(found))
+
+
+def ended(command: list[str]) -> tuple[int | None, str, str]:
+    """Its code, and what it said. None: it does not end; counted in ticks, since others may stop
+    all processes. Where it waits then is among what it says."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        for tick in range(int(PATIENCE_S / TICK_S) + 4):
+            try:
+                said, errors = process.communicate(timeout=TICK_S)
+                return process.returncode, said, errors
+            except subprocess.TimeoutExpired:
+                if tick == int(PATIENCE_S / TICK_S):
+                    process.send_signal(signal.SIGUSR1)
+        process.kill()
+        return None, *process.communicate()
 
 
 if __name__ == "__main__":

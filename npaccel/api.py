@@ -260,6 +260,8 @@ def _accelerate(
             f"npaccel.accelerate(device={device!r}): this is no npaccel.Cluster; "
             "another device is named by backend=..."
         )
+    if device is not None:
+        device.check_open()
     place = None if device is None else device.memory
     made = make(config, min_size, backend, everywhere, place)
     if backend is not None and is_device(backend):

@@ -37,6 +37,7 @@ __all__ = [
     "idle",
     "last_cache_bytes",
     "lock",
+    "many_files",
     "mapped_file",
     "module_path",
     "nice",
@@ -67,6 +68,15 @@ def at_fork(**hooks: Callable[[], object]) -> None:
     """As `os.register_at_fork`. Nothing, where processes don't fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**hooks)
+
+
+def many_files() -> None:
+    """This process may open as many as its limit can be raised to: connections are files."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextmanager

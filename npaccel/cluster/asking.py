@@ -173,6 +173,7 @@ class Asked:
         self.errors[k] = reply
         if isinstance(reply, Silence) and reply.args[3]:
             self._lose(reply.args[0], str(reply))
+        self._have_given_up()  # the others may wait for what it does not send any more
 
     def _beat(self, k: int) -> None:
         line = self._lines[k]

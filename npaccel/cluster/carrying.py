@@ -155,7 +155,8 @@ def _seen(array: Array, found: Carried, offset: int) -> Map:
         s // item if n != 1 else 0 for n, s in zip(array.shape, array.strides, strict=True)
     )
     view = View(0, f"V{item}", offset // item, steps)
-    shares = owned_by(Placed.by(found.layout, found.map), view, array.shape) if whole else None
+    placed = Placed.by(found.layout, found.map).of_items(item) if whole else None
+    shares = owned_by(placed, view, array.shape) if placed is not None else None
     if shares is None:
         raise MapError(
             f"a view of shape {array.shape} and strides {array.strides} shows no boxes of an array "

@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -64,13 +65,7 @@ class Cluster:
                 "npaccel.Cluster: arrays can't live elsewhere, since nothing can be hidden here; "
                 "print(npaccel.devices()) says why"
             )
-        if str(where).isdigit() and int(where) < 1:
-            raise ConfigError(f"npaccel.Cluster({where}): at least one worker is needed")
-        if str(where).isdigit() and security is not None:
-            raise ConfigError(
-                f"npaccel.Cluster({where}, security=...): workers that are started here speak "
-                "within this machine; certificates are for an address, as tls://host:8786"
-            )
+        _check(where, security)
         self.where = str(where)
         ours, theirs = socket.socketpair()
         with theirs:
@@ -104,6 +99,17 @@ class Cluster:
         connection.settimeout(None)
         return text
 
+    def check_open(self) -> None:
+        """Raises
+        ------
+        BackendUnavailable : it was closed.
+        """
+        if not self._open:
+            raise BackendUnavailable(
+                f"npaccel.Cluster({self.where}) was closed, so nothing can be there any more; open "
+                "another one"
+            )
+
     def ask(self, what: str, *args: Any) -> Any:
         """What the process that drives it answers.
 
@@ -111,6 +117,7 @@ class Cluster:
         ------
         BackendUnavailable : it has ended, or can't.
         """
+        self.check_open()
         try:
             status, body = self.memory.call(pickle.dumps((what, *args)))
         except ConnectionError as error:
@@ -127,6 +134,7 @@ class Cluster:
         ------
         MapError : the map is of another shape, or has more nodes than there are workers.
         """
+        self.check_open()
         number = 0 if map is None else self._map_number(array, map)
         placed = self.memory.place(array, number, copy)
         if placed is not None and map is not None:
@@ -137,7 +145,7 @@ class Cluster:
         if made.nodes > self.nodes:
             raise MapError(
                 f"a map of {made.nodes} nodes, where the cluster has {self.nodes}; make one of as "
-                "many"
+                "many, or open a cluster with more workers"
             )
         dense = layout_of(array.shape, array.strides, 0, array.itemsize)
         if dense is None and array.size:
@@ -248,6 +256,22 @@ def _wait(connection: socket.socket) -> None:
             connection.settimeout(START_S)
             return
     raise TimeoutError
+
+
+def _check(where: Any, security: Any) -> None:
+    if not isinstance(where, str | Integral) or isinstance(where, bool):
+        raise ConfigError(
+            f"npaccel.Cluster({where!r}): that is neither a number of workers nor the address of a "
+            "scheduler; give one of them, as 4 or tcp://host:8786"
+        )
+    number = str(where).isdigit() or isinstance(where, Integral)
+    if number and int(where) < 1:
+        raise ConfigError(f"npaccel.Cluster({where}): at least one worker is needed")
+    if number and security is not None:
+        raise ConfigError(
+            f"npaccel.Cluster({where}, security=...): workers that are started here speak "
+            "within this machine; certificates are for an address, as tls://host:8786"
+        )
 
 
 # The module search path is the program's, whatever the folder it was started in.

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.cluster import relays
 from npaccel.cluster.asking import Asked, Line, Silence
 from npaccel.cluster.boxes import Box
@@ -39,6 +39,7 @@ from npaccel.cluster.orders import (
     RunOrder,
     part_of,
 )
+from npaccel.cluster.peers import Peers
 from npaccel.cluster.placing import Placed
 from npaccel.cluster.plans import ClusterPlan
 from npaccel.cluster.relays import Group, Relay
@@ -83,10 +84,11 @@ class NodeActor:
 
     def __init__(self, number: int, compiled: bool, token: bytes) -> None:
         self.number = number
+        system.many_files()
         self._hall = Hall(number, compiled_here() if compiled else interpret)
         self._mail = Mail(number)
-        self._peers: dict[int, tuple[Place, Wire]] = {}
         host, self._tls, inwards = _here()
+        self._peers = Peers(number, self._wire, self._mail.is_given_up)
         self._relay = Relay(lambda place: _line(place, ORDERS, self._tls))
         self._doing = threading.Lock()  # an order that came by another way ends first
         ways = (self._obey, self._mail.listen, self._beat, self._relay.serve, self._live)
@@ -111,13 +113,19 @@ class NodeActor:
             rounds += 1
         return rounds * x.size / late
 
-    def introduce(self, peers: Mapping[int, Place]) -> None:
-        """Where the nodes are; it connects to the others."""
-        for k, place in peers.items():
-            if k != self.number and self._peers.get(k, (None,))[0] != place:
-                wire = connect(place, MESSAGES, self.number, self._tls)
-                wire.receive()
-                self._peers[k] = place, wire
+    def introduce(self, places: Mapping[int, Place]) -> None:
+        """Where nodes are that are in the place of others."""
+        with self._doing:
+            for k in places:
+                self._mail.forget(k)
+            self._peers.learn(places)
+
+    def connected(self) -> list[int]:
+        """The nodes that it sends to, so far."""
+        return self._peers.connected
+
+    def _wire(self, place: Place) -> Wire:
+        return connect(place, MESSAGES, self.number, self._tls)
 
     def _beat(self, wire: Wire, _: int) -> None:
         """Hear what it is to give up."""
@@ -147,6 +155,7 @@ class NodeActor:
                 wire.send(reply)
 
     def _do(self, order: Order, silence_s: float) -> Reply:
+        self._peers.learn(dict(order.places))
         lacks = self._hall.take(order)
         counted, raised = Counted(0, 0), dict[int, int]()
         if order.run is not None:
@@ -166,10 +175,7 @@ class NodeActor:
             for one in part.keeps:
                 mine.unpack(mine.pack((), (one,)))
             for target, message in sent:
-                try:
-                    self._peers[target][1].send((run, number, message))
-                except Gone:
-                    raise Silence(target, number, self.number, 0) from None
+                self._peers.send(target, run, number, message, silence_s)
             for source in part.hears:
                 message = self._mail.take(run, number, source, silence_s)
                 messages, received = messages + 1, received + message.size_bytes
@@ -205,6 +211,21 @@ def _line(place: Place, kind: int, tls: Any) -> Line:
 
 def _process() -> tuple[int, str]:
     return os.getpid(), socket.gethostname()
+
+
+def _lacks(compiled: bool) -> str:
+    """What keeps a worker from having a node; it is sent as it is, since npaccel may be missing."""
+    try:
+        from npaccel.cluster.compiling import compiled_here
+
+        if compiled:
+            compiled_here()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+_lacks.__module__ = "__main__"  # so it is pickled by what it does
 
 
 # ------------------------------------------------------------------------------- who has the nodes
@@ -248,11 +269,13 @@ class Fleet:
         self._futures: dict[int, Any] = {}  # who lets go of them lets go of the actors
         self._actors: dict[int, Any] = {}
         self._lines: dict[int, Line] = {}
+        self._places: list[Place] = []
         self._relays: relays.Relays | None = None
         self._left: set[str] = set()  # where nodes were that are gone
         self._start(range(self.nodes))
 
     def _start(self, numbers: Iterable[int]) -> None:
+        self._look({self._addresses[k] for k in numbers})
         for k in numbers:
             self._futures[k] = self._client.submit(
                 NodeActor,
@@ -264,7 +287,7 @@ class Fleet:
                 workers=[self._addresses[k]],
             )
         for k in numbers:
-            self._actors[k] = self._answer(k, self._futures[k])
+            self._actors[k] = self._answer(self._addresses[k], self._futures[k])
         found = self._all("identity")
         if len(set(found)) > 1:
             pairs = zip(self._addresses, found, strict=True)
@@ -274,7 +297,9 @@ class Fleet:
                 f"computed:\n{rows}\nuse workers that are alike"
             )
         places = self._all("place")
-        self._all("introduce", dict(enumerate(places)))
+        if self._places:  # else nobody knows of any yet
+            self._all("introduce", {k: places[k] for k in numbers})
+        self._places = places
         tls = None
         if any(address.startswith("tls:") for address in self._addresses):
             tls = self._client.security.get_connection_args("client")["ssl_context"]
@@ -284,16 +309,29 @@ class Fleet:
             with suppress(Gone):  # then each is told directly, and it is seen who is gone
                 self._relays = relays.Relays(places, lambda place: _line(place, RELAY, tls))
 
+    def _look(self, addresses: Iterable[str]) -> None:
+        """Workers have what a node needs; dask itself tells nothing of one without npaccel."""
+        asked = {
+            address: self._client.submit(_lacks, self._compiled, pure=False, workers=[address])
+            for address in sorted(addresses)
+        }
+        found = {address: self._answer(address, one) for address, one in asked.items()}
+        if rows := "\n".join(f"  {address}: {why}" for address, why in found.items() if why):
+            raise BackendUnavailable(
+                f"npaccel.cluster: a node needs npaccel and llvmlite, and on these workers:\n{rows}"
+                "\ninstall npaccel[cluster] there, as it is here, and start them again, or end them"
+            )
+
     def _all(self, method: str, *args: Any) -> list[Any]:
         calls = [getattr(self._actors[k], method)(*args) for k in range(self.nodes)]
-        return [self._answer(k, call) for k, call in enumerate(calls)]
+        return [self._answer(self._addresses[k], call) for k, call in enumerate(calls)]
 
-    def _answer(self, k: int, call: Any) -> Any:
+    def _answer(self, address: str, call: Any) -> Any:
         try:
             return call.result(timeout=SILENCE_S)
         except TimeoutError:
             raise BackendUnavailable(
-                f"npaccel.cluster: the worker at {self._addresses[k]} did not answer within "
+                f"npaccel.cluster: the worker at {address} did not answer within "
                 f"{SILENCE_S:g} s; it is gone, or its machine can't be reached: end it, and make "
                 "the cluster of the others"
             ) from None
@@ -326,8 +364,8 @@ class Fleet:
         if group.lost:
             where = [f"{self._addresses[k]} ({why})" for k, why in sorted(group.lost.items())]
             raise WorkersLost(set(group.lost), where + self._replaced(set(group.lost)))
-        if group.errors:
-            raise next(iter(group.errors.values()))
+        if group.errors:  # those that wait for one that failed have errors, too
+            raise min(group.errors.values(), key=lambda error: isinstance(error, Silence))
         return group.replies
 
     def _ask_each(self, orders: Mapping[int, Order], run: int) -> Group:
@@ -335,10 +373,17 @@ class Fleet:
         told: dict[int, list[memoryview]] = {}  # many are told the same
         for k, order in orders.items():
             if id(order) not in told:
-                told[id(order)] = spoken((order, self._silence_s))
+                told[id(order)] = spoken((self._with_places(order), self._silence_s))
             asked.send(k, told[id(order)])
         asked.wait()
         return Group(asked.replies, asked.errors, asked.lost)
+
+    def _with_places(self, order: Order) -> Order:
+        """Who is given a recipe is told where those are that it sends to."""
+        if order.recipe is None:
+            return order
+        targets = {target for part in order.recipe.parts for target, _, _ in part.sends}
+        return order._replace(places=tuple((k, self._places[k]) for k in sorted(targets)))
 
     def _replaced(self, lost: set[int]) -> list[str]:
         """There are others in the place of those that are gone, if that can be; else why not."""
@@ -382,6 +427,10 @@ class Fleet:
     def speeds(self) -> list[float]:
         """Of the nodes, measured all at once."""
         return self._all("speed")
+
+    def connections(self) -> list[list[int]]:
+        """Of the nodes, to which others each has sent."""
+        return self._all("connected")
 
     def scheduler(self) -> tuple[int, str]:
         """The process that the scheduler is, and its machine."""
@@ -457,6 +506,10 @@ class Workers:
             for box, content in zip(boxes[node], reply.got[0], strict=True):
                 whole.at(buffer, box)[...] = content
         return whole.memory[buffer]
+
+    def connections(self) -> list[list[int]]:
+        """Of the nodes, to which others each has sent."""
+        return self._fleet.connections()
 
     def _ask(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
         try:

@@ -57,6 +57,10 @@ Array = np.ndarray[Any, Any]
 MOST_RECIPES = 64
 MOST_TOLD = 32  # runs whose plan is known yet
 MOST_PLACEMENTS = 4096  # that are remembered while nothing is placed so
+COUNTS = (
+    *("plans", "plan_hits", "compiled", "shipped", "messages", "moved_bytes", "written_bytes"),
+    *("read_bytes", "checkpoints", "returns", "replayed"),
+)
 TRIES = 5  # to come back to a checkpoint, while nodes die
 
 
@@ -99,7 +103,7 @@ class Directory:
         self.pieces: dict[int, Piece] = {}
         self.maps: dict[int, Placed] = {}
         self.losses = 0
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
         self.reasons: Counter[str] = Counter()
         self.checkpoint: Checkpoint | None = None
         self._interned: dict[tuple[Layout, tuple[Share, ...]], tuple[int, Placed]] = {}

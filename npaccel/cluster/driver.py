@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from npaccel import system
 from npaccel.cluster.dask_local import local_cluster
 from npaccel.cluster.dask_workers import Fleet, WorkersLost, connected
 from npaccel.cluster.directing import Functions
@@ -48,6 +49,7 @@ class Driver:
     def __init__(self, directory: Directory) -> None:
         self.directory = directory
         self._functions = Functions(directory)
+        self._why = "it is gone with the worker that had it"
         self._ways: dict[int, Callable[[Question], Answer]] = {
             RUN: self._run,
             WRITE: self._write,
@@ -63,13 +65,13 @@ class Driver:
             try:
                 return self._ways[question.what](question)
             except WorkersLost as error:
-                why = f"workers are gone: {', '.join(error.args[1])}"
+                why = self._why = f"workers are gone: {', '.join(error.args[1])}"
                 self.directory.reasons[why] += 1
                 self.directory.lose(error.args[0])
                 if question.what == RUN and self.directory.checkpoint is None:
                     return self._spoilt(question, why)
             except Exception as error:
-                why = f"{type(error).__name__}: {error}"
+                why = self._why = f"{type(error).__name__}: {error}"
                 if question.what == RUN:
                     return self._spoilt(question, why)
                 return LOST if again else REFUSED, why.encode()
@@ -90,7 +92,7 @@ class Driver:
         try:
             return DONE, self.directory.read(q.number, q.map, q.total, q.low, q.size).data
         except Lost:
-            return LOST, b"it is gone with the worker that had it"
+            return LOST, self._why.encode()
 
     def _check(self, question: Question) -> Answer:
         piece = self.directory.pieces.get(question.number)
@@ -183,6 +185,7 @@ def main(descriptor: int, where: str) -> None:
 
     where : how many workers to start, or the address of a scheduler.
     """
+    system.many_files()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program's; it decides what follows of it
     connection = socket.socket(fileno=descriptor)
     with ExitStack() as stack:

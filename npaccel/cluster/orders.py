@@ -16,6 +16,7 @@ from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout
 from npaccel.cluster.plans import Keep, PartialSums, Stage, Transfer, Work
 from npaccel.cluster.shipping import unpacked
+from npaccel.cluster.wires import Place
 from npaccel.errors import MapError
 from npaccel.ir.nodes import BufferInfo, KernelStep
 from npaccel.runtime.checking.splitting import Launch
@@ -177,7 +178,8 @@ class Compiler(Protocol):
 
 class Order(NamedTuple):
     """All that a node is told at a time, in this order. given_up : the last run that is to end, if
-    it has begun; then nothing else is said."""
+    it has begun; then nothing else is said. places : where nodes listen that its recipe has it send
+    to."""
 
     forget: tuple[int, ...] = ()
     drops: tuple[int, ...] = ()
@@ -193,6 +195,7 @@ class Order(NamedTuple):
     saves: tuple[Save, ...] = ()
     loads: tuple[Load, ...] = ()
     given_up: int = -1
+    places: tuple[tuple[int, Place], ...] = ()
 
 
 class Counted(NamedTuple):

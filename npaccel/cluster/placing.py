@@ -84,6 +84,28 @@ class Placed:
         found = (Share(owner, box) for k, owner in enumerate(of.owners) for box in of.boxes(k))
         return cls(layout, found)
 
+    def of_items(self, item: int) -> Placed | None:
+        """The same bytes as elements of another size; None: some of these are on two nodes."""
+        old = self.layout
+        axis = next((k for k, step in enumerate(old.strides) if step == old.item), None)
+        if axis is None or item == old.item:
+            return self if item == old.item else None
+        ends = {end for _, box in self.shares for end in (box[axis].start, box[axis].stop)}
+        if any(end * old.item % item for end in (*ends, old.shape[axis])):
+            return None
+
+        def other(n: int) -> int:
+            return n * old.item // item
+
+        def resized(box: Box) -> Box:
+            part = range(other(box[axis].start), other(box[axis].stop))
+            return (*box[:axis], part, *box[axis + 1 :])
+
+        shape = tuple(other(n) if k == axis else n for k, n in enumerate(old.shape))
+        strides = tuple(item if k == axis else step for k, step in enumerate(old.strides))
+        layout = Layout(shape, strides, old.offset, item)
+        return Placed(layout, (Share(node, resized(box)) for node, box in self.shares))
+
     def split(self, box: Box) -> Iterator[Share]:
         """A box of the layout in the parts of it that each node has."""
         first, stop = 0, len(self.shares)

@@ -23,10 +23,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 __all__ = [
+    "LONG",
+    "PATIENCE",
     "TICK_S",
     "TOKEN_BYTES",
     "Door",
     "Gone",
+    "Late",
     "Place",
     "Wire",
     "connect",
@@ -36,15 +39,21 @@ __all__ = [
 
 TICK_S = 0.5
 PATIENCE = 10  # ticks in which nothing of a message goes on
+LONG = 120  # the same where somebody else tells who is gone
 TOKEN_BYTES = 32
 _HELLO: Final = struct.Struct(f"={TOKEN_BYTES}sii")
 _HEAD: Final = struct.Struct("=QQ")  # how many parts, and the size of the first
 _MOST_AT_ONCE = 1 << 30
+AT_THE_DOOR = 1 << 10  # who wait to be let in
 AT_ONCE = 1 << 14  # bytes that are put together, rather than sent one part after another
 
 
 class Gone(ConnectionError):
     """The other side has ended, or does not go on."""
+
+
+class Late(Gone):
+    """It does not go on: it may be there yet."""
 
 
 class Place(NamedTuple):
@@ -60,12 +69,18 @@ class Wire:
 
     A message once begun goes on, or the other side is gone: that is told by ticks in which this
     process waited, since both may have been stopped in between.
+
+    Attributes
+    ----------
+    patience : so many of them. is_over : asked at each whether nobody needs that any more.
     """
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(TICK_S)
         self._socket = connection
+        self.patience = PATIENCE
+        self.is_over: Callable[[], bool] = _never
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -97,19 +112,24 @@ class Wire:
                 quiet = 0
             except TimeoutError:
                 quiet += 1
-                if quiet > PATIENCE:
-                    raise Gone("it takes nothing") from None
+                self._look(quiet, "it takes nothing")
             except OSError as error:
                 raise Gone(str(error)) from None
 
-    def receive(self) -> Any:
-        """What the other side says next, however long that takes.
+    def _look(self, quiet: int, why: str) -> None:
+        if self.is_over():
+            raise Gone("it is not waited for any more")
+        if quiet > self.patience:
+            raise Late(why)
+
+    def receive(self, *, for_ever: bool = True) -> Any:
+        """What the other side says next, however long that takes, or as long as it is waited for.
 
         Raises
         ------
         Gone : it has ended.
         """
-        count, first = _HEAD.unpack(self._pull(_HEAD.size, for_ever=True))
+        count, first = _HEAD.unpack(self._pull(_HEAD.size, for_ever=for_ever))
         rest = struct.unpack(f"={count - 1}Q", self._pull(8 * (count - 1)))
         body, *buffers = map(self._pull, (first, *rest))
         return pickle.loads(body, buffers=buffers)
@@ -121,9 +141,8 @@ class Wire:
             try:
                 got = self._socket.recv_into(found[have:])
             except TimeoutError:
-                quiet += 1
-                if quiet > PATIENCE and not (for_ever and have == 0):
-                    raise Gone("it says no more") from None
+                quiet += not (for_ever and have == 0)
+                self._look(quiet, "it says no more")
                 continue
             except OSError as error:
                 raise Gone(str(error)) from None
@@ -155,6 +174,10 @@ class Wire:
         self._socket.close()
 
 
+def _never() -> bool:
+    return False
+
+
 def spoken(what: Any) -> list[memoryview]:
     """What is sent to say something; arrays in it are not copied."""
     buffers: list[pickle.PickleBuffer] = []
@@ -170,13 +193,17 @@ def connect(place: Place, kind: int, number: int, tls: Any = None) -> Wire:
     kind, number : what it is for, and who asks; the other side is told.
     tls : an `ssl.SSLContext`, or None
     """
+    connection = None
     try:
         connection = socket.create_connection((place.host, place.port), PATIENCE * TICK_S)
         if tls is not None:
             connection = tls.wrap_socket(connection)
         connection.sendall(_HELLO.pack(place.token, kind, number))
     except OSError as error:
-        raise Gone(f"nobody answers at {place.host}:{place.port}: {error}") from None
+        if connection is not None:
+            connection.close()
+        why = Late if isinstance(error, TimeoutError) else Gone
+        raise why(f"nobody answers at {place.host}:{place.port}: {error}") from None
     return Wire(connection)
 
 
@@ -191,8 +218,9 @@ def open_door(
     host: str, token: bytes, enter: Sequence[Callable[[Wire, int], None]], tls: Any = None
 ) -> Door:
     """Listen. Who knows the token gets a thread, in which `enter[kind](wire, number)` runs."""
-    listening = socket.create_server((host, 0), family=_family(host))
+    listening = socket.create_server((host, 0), family=_family(host), backlog=AT_THE_DOOR)
     port = listening.getsockname()[1]
+    closed = threading.Event()
 
     def greet(connection: socket.socket) -> None:
         try:
@@ -215,13 +243,16 @@ def open_door(
         while True:
             try:
                 connection, _ = listening.accept()
-            except OSError:
-                return  # the door is closed
+            except OSError:  # such as that this process has too many files open
+                if closed.wait(TICK_S):
+                    return
+                continue
             threading.Thread(target=greet, args=(connection,), daemon=True).start()
 
     threading.Thread(target=listen, daemon=True).start()
 
     def close() -> None:
+        closed.set()
         with suppress(OSError):  # not everywhere can what listens be shut
             listening.shutdown(socket.SHUT_RDWR)
         listening.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import signal
@@ -19,9 +20,17 @@ from test_planner import _step, heat, numbers
 
 import npaccel
 from npaccel import BackendUnavailable, Map, _native
-from npaccel.cluster import asking, dask_workers, folding, relays, trees, wires
+from npaccel.cluster import (
+    asking,
+    compiling,
+    dask_workers,
+    folding,
+    nodes,
+    peers,
+    relays,
+    trees,
+)
 from npaccel.cluster.dask_workers import Workers, connected
-from npaccel.cluster.mail import Mail
 from npaccel.cluster.recorded import plan_pending
 
 distributed = pytest.importorskip("distributed")
@@ -282,6 +291,62 @@ def test_the_death_of_a_worker_is_an_error() -> None:
                     workers.run()
 
 
+@pytest.mark.parametrize("told", [None, 2])
+def test_what_one_node_raises_ends_the_run(
+    client: Any, monkeypatch: pytest.MonkeyPatch, told: int | None
+) -> None:
+    """The others do not wait for what it does not send, nor is it taken to be gone."""
+    monkeypatch.setattr(relays, "MANY", told or relays.MANY)
+    x = place(numbers(1), Map.block(SHAPE, 3))
+    npaccel.evaluate()
+    running = np.cumsum(x, axis=0)  # from node to node
+    plan, contents = plan_pending(3)
+    assert len(plan.stages) > 1 and running.shape == SHAPE
+    held = {index: bytes(read()) for index, read in contents.items()}
+
+    def fail() -> None:
+        work = nodes.Node.work
+
+        def fails(self: nodes.Node, parts: Any, stage: int) -> None:
+            if (self.number, stage) == (1, 0):
+                nodes.Node.work = work  # type: ignore[method-assign]
+                raise MemoryError("planted")
+            work(self, parts, stage)
+
+        nodes.Node.work = fails  # type: ignore[method-assign]
+
+    with Workers(client, 3, silence_s=1000.0) as workers:
+        workers.begin(plan, held)
+        client.run(fail, workers=[sorted(client.scheduler_info()["workers"])[1]])
+        with pytest.raises(MemoryError, match="planted"):
+            workers.run()
+        workers.begin(plan, held)  # all of them live
+        assert workers.run().messages == plan.messages
+
+
+def test_a_worker_without_what_a_node_needs_is_named(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = sorted(client.scheduler_info()["workers"])
+
+    def fail() -> None:
+        def fails() -> None:
+            raise BackendUnavailable("no llvmlite here")
+
+        compiling.compiled_here = fails  # type: ignore[assignment]
+
+    def mend() -> None:
+        compiling.compiled_here = functools.cache(compiling.Compiled)
+
+    client.run(fail, workers=addresses[1:2])
+    try:
+        words = rf"on these workers:\n  {addresses[1]}: BackendUnavailable: no llvmlite here\ninst"
+        with pytest.raises(BackendUnavailable, match=words):
+            Workers(client, 4)
+    finally:
+        client.run(mend, workers=addresses[1:2])
+
+
 @pytest.mark.usefixtures("told_by_others")
 @pytest.mark.parametrize(
     ("who", "how"),
@@ -334,57 +399,45 @@ def test_a_worker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
             os.kill(pids[stopped], signal.SIGCONT)
 
 
-def test_a_run_that_was_given_up_does_not_begin() -> None:
-    """Who was to tell of it was late."""
-    mail = Mail(0)
-    mail.begin(3)
-    mail.give_up(4)
-    with pytest.raises(dask_workers.Silence):
-        mail.begin(4)
-    mail.begin(5)
+def test_connections_are_made_where_messages_go(client: Any) -> None:
+    """Eight nodes in rows: a stencil's have their neighbours, and none has all others."""
+    shape = (64, 300)
+    x, y = (place(numbers(k, shape), Map.block(shape, 8)) for k in (1, 2))
+    npaccel.evaluate()
+    with Workers(client, 8) as workers:
+        assert not any(workers.connections())
+        both(workers, lambda: x * 2.0 + y)
+        assert not any(workers.connections())
+        npaccel.evaluate()
+
+        def stencil() -> Any:
+            heat(x, y)
+            return y
+
+        both(workers, stencil, x, y)
+        assert workers.connections() == [
+            [near for near in (k - 1, k + 1) if 0 <= near < 8] for k in range(8)
+        ]
+        npaccel.evaluate()
+        both(workers, lambda: x[:8, :8] + x[:8, :8].T)  # of one node
+        assert sum(map(len, workers.connections())) == 14
 
 
-def test_a_node_does_not_wait_for_the_dead() -> None:
-    """Its connection ends, or it is told to give the run up."""
-    mail = Mail(0)
-    door = wires.open_door("127.0.0.1", TOKEN, [mail.listen])
-    one = wires.connect(door.place, 0, 1)
-    one.receive()
-    one.send((3, 0, "message"))
-    assert mail.take(3, 0, 1, 60.0) == "message"
-    threading.Timer(0.1, mail.give_up, (4,)).start()
-    with pytest.raises(dask_workers.Silence):
-        mail.take(4, 0, 1, 60.0)
-    threading.Timer(0.1, one.close).start()
-    with pytest.raises(dask_workers.Silence):
-        mail.take(5, 0, 1, 60.0)
-    door.close()
+def test_few_connections_are_kept(client: Any) -> None:
+    """Of each to each other one that was ended is made again."""
+    x = place(numbers(1), Map.block(SHAPE, 4))
+    y = place(numbers(2), Map.block(SHAPE, 4, axis=1))
+    client.run(setattr, peers, "MOST", 2)
+    try:
+        with Workers(client, 4) as workers:
+            for factor in (2.0, 3.0, 4.0):
 
+                def program() -> Any:
+                    y[...] = x * factor  # noqa: B023
+                    return y
 
-def test_who_does_not_know_the_token_is_not_heard() -> None:
-    heard: list[int] = []
-    door = wires.open_door("127.0.0.1", TOKEN, [lambda _, number: heard.append(number)])
-    wire = wires.connect(door.place._replace(token=b"x" * 32), 0, 1)
-    with pytest.raises(wires.Gone):
-        wire.receive()
-    door.close()
-    with pytest.raises(wires.Gone, match="nobody answers"):
-        wires.connect(door.place, 0, 1)
-    assert not heard
-
-
-def test_arrays_go_over_a_wire() -> None:
-    sent = [np.arange(300_000.0).view("V8"), {"a": np.ones((3, 0))}, "text" * 9000]
-    found: list[Any] = []
-    there = threading.Event()
-
-    def hear(wire: wires.Wire, _: int) -> None:
-        found.extend(wire.receive())
-        there.set()
-
-    door = wires.open_door("127.0.0.1", TOKEN, [hear])
-    wires.connect(door.place, 0, 1).send(sent)
-    assert there.wait(20)
-    assert found[0].tobytes() == sent[0].tobytes() and found[1]["a"].shape == (3, 0)
-    assert found[2] == sent[2]
-    door.close()
+                assert both(workers, program, y).messages == 12
+                assert [len(one) for one in workers.connections()] == [2] * 4
+                npaccel.evaluate()
+    finally:
+        client.run(setattr, peers, "MOST", peers.MOST)

@@ -272,8 +272,8 @@ def test_kernels_are_compiled_once(two: Cluster) -> None:
     before = two.stats()
     npaccel.evaluate(np.arctan(x) * 3.0 + np.tanh(x))
     after = two.stats()
-    assert after["compiled"] - before.get("compiled", 0) == 1
-    assert after["shipped"] - before.get("shipped", 0) == 1
+    assert after["compiled"] - before["compiled"] == 1
+    assert after["shipped"] - before["shipped"] == 1
 
 
 def test_scans_go_from_node_to_node(two: Cluster) -> None:
@@ -282,8 +282,8 @@ def test_scans_go_from_node_to_node(two: Cluster) -> None:
     before = two.stats()
     found = npaccel.evaluate(np.cumsum(x, axis=0), np.cumprod(x, axis=None))
     after = two.stats()
-    assert after["messages"] - before.get("messages", 0) == 2
-    assert after["moved_bytes"] - before.get("moved_bytes", 0) == 8 * (300 + 1)
+    assert after["messages"] - before["messages"] == 2
+    assert after["moved_bytes"] - before["moved_bytes"] == 8 * (300 + 1)
     y = here(values)
     expected = npaccel.evaluate(np.cumsum(y, axis=0), np.cumprod(y, axis=None))
     assert [raw(one) for one in found] == [raw(one) for one in expected]
@@ -412,7 +412,7 @@ def test_a_block_is_moved_to_the_owner_of_another(two: Cluster) -> None:
     assert list(moved.segments) == list(a.segments)
     result = npaccel.evaluate(moved + a)
     after = two.stats()
-    assert after["moves"] - before.get("moves", 0) == 1
+    assert after["moves"] - before["moves"] == 1
     assert after["messages"] - before["messages"] == 2
     assert after["moved_bytes"] - before["moved_bytes"] == a.nbytes // 2
     assert raw(result) == (numbers(1) + numbers(2)).tobytes()
@@ -527,8 +527,12 @@ def test_what_is_refused(two: Cluster) -> None:
         npaccel.asarray(numbers(1), map=Map.block(SHAPE, 2))
     with pytest.raises(BackendUnavailable, match="no scheduler answered"):
         Cluster("tcp://127.0.0.1:9")
-    with pytest.raises(ConfigError, match="at least one worker"):
-        Cluster(0)
+    for number in (0, -2, "0", np.int64(0)):
+        with pytest.raises(ConfigError, match="at least one worker"):
+            Cluster(number)  # type: ignore[arg-type]
+    for what in (2.5, None, True, b"tcp://127.0.0.1:9"):
+        with pytest.raises(ConfigError, match="neither a number of workers nor the address"):
+            Cluster(what)  # type: ignore[arg-type]
 
 
 def test_a_closed_cluster_leaves_its_arrays(setting: Any) -> None:
@@ -539,3 +543,12 @@ def test_a_closed_cluster_leaves_its_arrays(setting: Any) -> None:
         z = y + 1.0
     assert raw(y) == (values * 2.0).tobytes() and raw(z) == (values * 2.0 + 1.0).tobytes()
     assert raw(npaccel.evaluate(y * 2.0)) == (values * 4.0).tobytes()
+    for use in (
+        lambda: npaccel.asarray(values, device=cluster),
+        lambda: npaccel.zeros((3, 3), device=cluster),
+        lambda: npaccel.accelerate(device=cluster),
+        cluster.stats,
+        cluster.speeds,
+    ):
+        with pytest.raises(BackendUnavailable, match=r"Cluster\(1\) was closed, .*open another"):
+            use()

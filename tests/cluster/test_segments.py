@@ -66,6 +66,24 @@ def test_views_show_their_part_of_the_map(made: Map, data: Any) -> None:
         assert carrying.map_of(view).owner_array().tolist() == theirs.tolist()
 
 
+def test_views_of_other_item_sizes() -> None:
+    """Elements of other sizes have the owner of their bytes; those of two have none."""
+    x = npaccel.agile(np.arange(48.0).reshape(4, 12), Map.block_cyclic((4, 12), 3, (2, 4)))
+    owners = carrying.map_of(x).owner_array()
+    for dtype, times in (("i4", 2), ("u1", 8), ("i8", 1)):
+        found = carrying.map_of(x.view(dtype)[1:, ::3]).owner_array()
+        assert found.tolist() == np.repeat(owners, times, axis=1)[1:, ::3].tolist()
+    assert carrying.map_of(x.view("c16")).owner_array().tolist() == owners[:, ::2].tolist()
+    columns = npaccel.agile(np.asfortranarray(np.ones((6, 4))), Map.block((6, 4), 2))
+    found = carrying.map_of(columns.T.view("i4").T).owner_array()
+    assert found.tolist() == [[0] * 4] * 6 + [[1] * 4] * 6
+    odd = npaccel.agile(np.ones((2, 6)), Map.split((2, 6), [(), (3,)], 2))
+    with pytest.raises(MapError, match="shows no boxes"):
+        carrying.map_of(odd.view("c16"))
+    halves = carrying.map_of(x.view("V8,V4,V4")["f1"])  # of every other element the first half
+    assert halves.owner_array().tolist() == owners[:, 1::2].tolist()
+
+
 def test_a_map_goes_with_the_memory() -> None:
     gc.collect()
     before = len(carrying.MAPS.all())

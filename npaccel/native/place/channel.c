@@ -8,11 +8,13 @@
  * socket's end is the driver's end. */
 #include "place/channel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A driver that has ended, or that said no. */
 enum { GONE = -10010, REFUSED = -10011 };
+enum { LOST = 2 }; /* see cluster/messages.py */
 
 typedef struct {
     npa_channel *channel;
@@ -58,11 +60,22 @@ static bool converse(npa_channel *c, question *q, npa_part *body, int n, char *i
     return true;
 }
 
+/* An answer that something is lost says with what. */
+static void note_why(npa_channel *c, const answer *a)
+{
+    if (c->broken) {
+        snprintf(c->why, sizeof c->why, "the process that drives the cluster has ended");
+    } else if (a->status == LOST && c->text != NULL) {
+        snprintf(c->why, sizeof c->why, "%.*s", (int)c->text_size, c->text);
+    }
+}
+
 static int32_t ask(npa_channel *c, question *q, npa_part *body, int n, char *into, size_t room)
 {
     answer a = {0};
     if (!c->broken && c->pid == npa_process_here()) {
         c->broken = !converse(c, q, body, n, into, room, &a);
+        note_why(c, &a);
     }
     if (c->broken || c->pid != npa_process_here()) {
         return GONE;

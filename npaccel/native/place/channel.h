@@ -15,7 +15,8 @@ enum {
 enum { NPA_CHANNEL_PARTS = 4 }; /* of a question's body, at most */
 
 /* losses: how many workers had died when the last answer came; news: what they had is to be looked
- * for. text: the last answer's body. broken: the driver has ended, or was sent away. */
+ * for. text: the last answer's body. why: what was lost last was. broken: the driver has ended, or
+ * was sent away. */
 struct npa_channel {
     int socket;
     long pid;
@@ -25,6 +26,7 @@ struct npa_channel {
     bool broken, closed, news, told;
     char *text;
     size_t text_size;
+    char why[512];
 };
 
 npa_channel *npa_channel_new(int socket, void **functions); /* NULL: no memory */

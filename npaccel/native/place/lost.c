@@ -5,7 +5,7 @@
  *
  * Requests that need either are skipped and their results are lost; all others run. Who looks at a
  * lost array is told. With the lock but for npa_lost_error. */
-#include "place/place.h"
+#include "place/channel.h"
 
 bool npa_losses; /* there was one, ever */
 
@@ -93,10 +93,17 @@ bool npa_lost_hide(npa_buffer *b)
     return npa_range_withdraw(b->range) == 0;
 }
 
+const char *npa_lost_why(const npa_buffer *b)
+{
+    const npa_store *store = device_of(b);
+    return store != NULL && store->channel != NULL ? store->channel->why : "";
+}
+
 /* With the GIL, without the lock. */
 int npa_lost_error(PyArrayObject *array, const npa_buffer *b)
 {
     npa_store *store = device_of(b);
+    const char *why = npa_lost_why(b);
     PyObject *shape = PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
     PyObject *device = store != NULL ? npa_store_name(store) : PyUnicode_FromString("a device");
     if (shape != NULL && device != NULL) {
@@ -104,9 +111,9 @@ int npa_lost_error(PyArrayObject *array, const npa_buffer *b)
             PyExc_RuntimeError,
             b->lost != NULL
                 ? "this array (shape %R, %S) was not computed: it needs data that lay on %U "
-                  "alone, which failed"
-                : "this array (shape %R, %S) lies on %U alone, which does not give it back",
-            shape, PyArray_DESCR(array), device);
+                  "alone, which failed%s%s"
+                : "this array (shape %R, %S) lies on %U alone, which does not give it back%s%s",
+            shape, PyArray_DESCR(array), device, *why ? ": " : "", why);
     }
     Py_XDECREF(shape), Py_XDECREF(device);
     npa_shortage_tell(&(npa_shortage){.rule = NULL});

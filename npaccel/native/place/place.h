@@ -196,6 +196,7 @@ bool npa_lost_step(npa_queue *q, const int32_t *used, int nused, const int32_t *
 /* A kernel with these accesses failed there, and can't be repeated: what it writes is lost. */
 void npa_lost_results(npa_queue *q, const npa_access *accesses, int n, npa_store *s);
 bool npa_lost_hide(npa_buffer *b); /* after the run; false: it can't be */
+const char *npa_lost_why(const npa_buffer *b); /* "" where nobody has said it */
 int npa_lost_error(PyArrayObject *array, const npa_buffer *b); /* -1 */
 
 #endif

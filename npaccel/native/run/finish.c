@@ -2,6 +2,7 @@
 #include "run/run.h"
 #include "run/flush.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,10 +76,14 @@ void npa_touch_served(void)
 }
 
 /* What lay on a device alone can't be had any more. */
-void npa_lost_device(void)
+void npa_lost_device(const npa_buffer *b)
 {
-    static const char text[] = "npaccel: an array that is being read was lost with its device\n";
-    if (npa_say(text, sizeof text - 1)) {
+    char text[640];
+    const char *why = npa_lost_why(b);
+    int size = snprintf(text, sizeof text,
+                        "npaccel: an array that is being read was lost with its device%s%s\n",
+                        *why ? ": " : "", why);
+    if (npa_say(text, (size_t)size)) {
         abort();
     }
 }
@@ -115,7 +120,7 @@ static int dequeue(npa_buffer *b)
         npa_release(b);
     } else if (b->lost != NULL) {
         if (!npa_lost_hide(b)) {
-            npa_lost_device();
+            npa_lost_device(b);
         }
     } else if (npa_copy_stays(b) || stays_hidden(b)) {
         b->fresh = false;

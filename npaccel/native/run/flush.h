@@ -18,7 +18,7 @@ uint64_t npa_change(void);
 /* The number of a flush to come: no two queues have the same. */
 uint64_t npa_next_serial(void);
 /* What lay on a device alone can't be had any more. */
-void npa_lost_device(void);
+void npa_lost_device(const npa_buffer *b);
 /* The first `done` requests have run. Their results appear and they leave the queue, with all that
  * no other one uses. With the lock, perhaps without the GIL. */
 int npa_finish_queue(PyObject *program, int done);

@@ -31,7 +31,7 @@ static void appear(npa_buffer *b, npa_range *range)
     if (npa_range_work(range) == NULL) {
         no_memory();
     } else if (!home) { /* or `lost` */
-        npa_lost_device();
+        npa_lost_device(b);
     } else if (npa_range_publish(range) == 0) {
         b->fresh = false;
     } else {
