@@ -27,7 +27,8 @@ from npaccel.cluster.scaling import amount, scaled
 WARM = 14
 WIDE = 4000  # of what is bound by memory
 TINY = ("empty", "neighbours", "partials")
-HEAVY = 1000  # and by arithmetic
+CROWD = ("streams", "computes")  # what all other cells are told by
+HEAVY = 2000  # and by arithmetic
 MOVED = (500, 4000)  # sides of what is moved
 
 
@@ -134,7 +135,9 @@ def measured(workers: int, sides: list[int], rounds: int) -> Measured:
     found = Measured({}, {})
     with npaccel.Cluster(workers) as cluster:
         for name, run in flushes(cluster).items():
-            found.times[name] = quartile(run, rounds * (6 if name in TINY else 1))
+            found.times[name] = quartile(
+                run, rounds * (6 if name in TINY else 3 if name in CROWD else 1)
+            )
         for side in sides:
             values = np.random.default_rng(1).random((side, side))
             there = Numpys(values, values, lambda one: npaccel.asarray(one, device=cluster))

@@ -25,9 +25,10 @@ from npaccel.own import os, time
 if TYPE_CHECKING:
     import fcntl
     import re
+    import resource
     import signal
 else:
-    fcntl, re, signal = map(later, ("fcntl", "re", "signal"))
+    fcntl, re, resource, signal = map(later, ("fcntl", "re", "resource", "signal"))
 
 __all__ = [
     "PLAIN",
@@ -73,8 +74,6 @@ def at_fork(**hooks: Callable[[], object]) -> None:
 def many_files() -> None:
     """This process may open as many as its limit can be raised to: connections are files."""
     with suppress(ImportError, OSError, ValueError):
-        import resource
-
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -7,6 +7,7 @@ they need of each other nodes send directly, one message per pair and stage.
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import socket
@@ -216,10 +217,9 @@ def _process() -> tuple[int, str]:
 def _lacks(compiled: bool) -> str:
     """What keeps a worker from having a node; it is sent as it is, since npaccel may be missing."""
     try:
-        from npaccel.cluster.compiling import compiled_here
-
+        compiling = importlib.import_module("npaccel.cluster.compiling")
         if compiled:
-            compiled_here()
+            compiling.compiled_here()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""
@@ -327,14 +327,13 @@ class Fleet:
         return [self._answer(self._addresses[k], call) for k, call in enumerate(calls)]
 
     def _answer(self, address: str, call: Any) -> Any:
-        try:
-            return call.result(timeout=SILENCE_S)
-        except TimeoutError:
-            raise BackendUnavailable(
-                f"npaccel.cluster: the worker at {address} did not answer within "
-                f"{SILENCE_S:g} s; it is gone, or its machine can't be reached: end it, and make "
-                "the cluster of the others"
-            ) from None
+        for _ in range(round(SILENCE_S / TICK_S)):  # in which this process was not stopped
+            with suppress(TimeoutError):
+                return call.result(timeout=TICK_S)
+        raise BackendUnavailable(
+            f"npaccel.cluster: the worker at {address} did not answer within {SILENCE_S:g} s; it "
+            "is gone, or its machine can't be reached: end it, and make the cluster of the others"
+        )
 
     def _alive(self) -> list[str]:
         """Addresses of workers that the scheduler hears of."""

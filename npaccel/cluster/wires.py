@@ -214,6 +214,26 @@ class Door(NamedTuple):
     close: Callable[[], None]
 
 
+def _greet(
+    connection: socket.socket, token: bytes, enter: Sequence[Callable[[Wire, int], None]], tls: Any
+) -> None:
+    try:
+        connection.settimeout(PATIENCE * TICK_S)
+        if tls is not None:
+            connection = tls.wrap_socket(connection, server_side=True)
+        hello = connection.recv(_HELLO.size, socket.MSG_WAITALL if tls is None else 0)
+        said, kind, number = _HELLO.unpack(hello)
+    except (OSError, struct.error):
+        connection.close()
+        return
+    if not hmac.compare_digest(said, token) or not 0 <= kind < len(enter):
+        connection.close()
+        return
+    wire = Wire(connection)
+    with closing(wire), suppress(Gone):  # who connected has ended
+        enter[kind](wire, number)
+
+
 def open_door(
     host: str, token: bytes, enter: Sequence[Callable[[Wire, int], None]], tls: Any = None
 ) -> Door:
@@ -221,23 +241,6 @@ def open_door(
     listening = socket.create_server((host, 0), family=_family(host), backlog=AT_THE_DOOR)
     port = listening.getsockname()[1]
     closed = threading.Event()
-
-    def greet(connection: socket.socket) -> None:
-        try:
-            connection.settimeout(PATIENCE * TICK_S)
-            if tls is not None:
-                connection = tls.wrap_socket(connection, server_side=True)
-            hello = connection.recv(_HELLO.size, socket.MSG_WAITALL if tls is None else 0)
-            said, kind, number = _HELLO.unpack(hello)
-        except (OSError, struct.error):
-            connection.close()
-            return
-        if not hmac.compare_digest(said, token) or not 0 <= kind < len(enter):
-            connection.close()
-            return
-        wire = Wire(connection)
-        with closing(wire), suppress(Gone):  # who connected has ended
-            enter[kind](wire, number)
 
     def listen() -> None:
         while True:
@@ -247,7 +250,8 @@ def open_door(
                 if closed.wait(TICK_S):
                     return
                 continue
-            threading.Thread(target=greet, args=(connection,), daemon=True).start()
+            args = connection, token, enter, tls
+            threading.Thread(target=_greet, args=args, daemon=True).start()
 
     threading.Thread(target=listen, daemon=True).start()
 

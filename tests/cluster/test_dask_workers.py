@@ -273,8 +273,9 @@ def test_nodes_tell_others(client: Any, monkeypatch: pytest.MonkeyPatch) -> None
         assert there.tobytes() == np.asarray(y).tobytes()
 
 
-def test_the_death_of_a_worker_is_an_error() -> None:
-    """Neither a wrong result nor a wait for ever."""
+@pytest.mark.parametrize("runs", [1, 0])
+def test_the_death_of_a_worker_is_an_error(runs: int) -> None:
+    """Neither a wrong result nor a wait for ever; also where nothing was connected yet."""
     for client in client_of(2):
         pids = list(client.run(os.getpid).values())
         x, y = (place(numbers(k), Map.block(SHAPE, 2)) for k in (1, 2))
@@ -282,7 +283,8 @@ def test_the_death_of_a_worker_is_an_error() -> None:
         plan, contents = plan_pending()
         with Workers(client, silence_s=3) as workers:
             workers.begin(plan, {index: bytes(read()) for index, read in contents.items()})
-            workers.run()
+            for _ in range(runs):
+                workers.run()
             os.kill(pids[0], signal.SIGKILL)
             with pytest.raises(
                 BackendUnavailable, match="is gone, and with it what its nodes held"
