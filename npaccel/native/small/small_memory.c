@@ -31,14 +31,8 @@ PyObject *npa_part_view(PyArrayObject *a, const npa_basic_part *p, bool ours)
     if (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) {
         return NULL;
     }
-    PyArrayObject *view = npa_shell_take(ours, PyArray_DESCR(a), p->ndim, p->shape, p->strides,
-                                         p->data, PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE);
-    if (view == NULL) {
-        Py_INCREF(PyArray_DESCR(a));
-        view = (PyArrayObject *)PyArray_NewFromDescr(
-            ours ? npa_array_type : &PyArray_Type, PyArray_DESCR(a), p->ndim, p->shape, p->strides,
-            p->data, PyArray_FLAGS(a), NULL);
-    }
+    PyArrayObject *view = npa_new_header(ours, PyArray_DESCR(a), p->ndim, p->shape, p->strides,
+                                         p->data, PyArray_CHKFLAGS(a, NPY_ARRAY_WRITEABLE));
     if (view != NULL && PyArray_SetBaseObject(view, Py_NewRef((PyObject *)a)) < 0) {
         Py_CLEAR(view);
     }

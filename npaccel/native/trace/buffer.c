@@ -386,21 +386,16 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     b->size = bytes, b->fresh = true;
     b->placed = npa_place_here();
     b->spot = npa_here != NULL ? npa_trace_hooks.spot_new(bytes) : NULL;
-    PyObject *array = (PyObject *)npa_shell_take(true, descr, ndim, shape, strides, range->home,
-                                                 NPY_ARRAY_WRITEABLE);
-    if (array == NULL) {
-        Py_INCREF(descr);
-        array = PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, strides, range->home,
-                                     NPY_ARRAY_WRITEABLE, NULL);
-    }
+    PyArrayObject *array =
+        npa_new_header(true, descr, ndim, shape, strides, range->home, true);
     if (array == NULL) {
         npa_lock();
         npa_release(b);
         npa_unlock();
         return NULL;
     }
-    give_memory((PyArrayObject *)array, bytes);
-    return array;
+    give_memory(array, bytes);
+    return (PyObject *)array;
 }
 
 PyObject *npa_new_in_order(PyArray_Descr *descr, int ndim, const npy_intp *shape, bool fortran)

@@ -35,19 +35,22 @@ void npa_shell_keep(PyArrayObject *a)
     Py_DECREF(f->descr);
 }
 
-PyArrayObject *npa_shell_take(bool ours, PyArray_Descr *descr, int ndim, const npy_intp *shape,
-                              const npy_intp *strides, char *data, int flags)
+PyArrayObject *npa_new_header(bool ours, PyArray_Descr *descr, int ndim, const npy_intp *shape,
+                              const npy_intp *strides, char *data, bool writeable)
 {
+    int flags = writeable ? NPY_ARRAY_WRITEABLE : 0;
+    PyTypeObject *type = ours ? npa_array_type : &PyArray_Type;
     shells *s = &of[ours][ndim <= NPA_SHELL_DIMS ? ndim : 0];
+    Py_INCREF(descr);
     if (s->n == 0) {
-        return NULL;
+        return (PyArrayObject *)PyArray_NewFromDescr(type, descr, ndim, shape, strides, data, flags,
+                                                     NULL);
     }
     PyArrayObject *a = s->dead[--s->n];
     PyArrayObject_fields *f = (PyArrayObject_fields *)a;
     memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
     memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
     f->data = data, f->descr = descr, f->flags = flags;
-    Py_INCREF(descr);
     PyArray_UpdateFlags(a, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
     _Py_NewReference((PyObject *)a);
     if (ours) {

@@ -280,9 +280,9 @@ void npa_shells_end(void);
 /* Whether a dead array's header may be kept; it is, without data and base. Its dtype is dropped */
 bool npa_shell_fits(PyArrayObject *a);
 void npa_shell_keep(PyArrayObject *a);
-/* A header of ours, or a plain one, over `data`. NULL without error: there is none */
-PyArrayObject *npa_shell_take(bool ours, PyArray_Descr *descr, int ndim, const npy_intp *shape,
-                              const npy_intp *strides, char *data, int flags);
+/* An array of ours, or a plain one, over `data`. NULL: error set */
+PyArrayObject *npa_new_header(bool ours, PyArray_Descr *descr, int ndim, const npy_intp *shape,
+                              const npy_intp *strides, char *data, bool writeable);
 
 /* ------------------------------------------------------------------------------------ foreign.c */
 
