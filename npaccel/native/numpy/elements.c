@@ -311,8 +311,8 @@ PyObject *npa_list_behind(void *what, PyObject *self, PyObject *const *args, Py_
     (void)what, (void)args;
     PyArrayObject *a = (PyArrayObject *)self;
     npy_intp offsets[MOST_PEEKS] = {0};
-    if (n > 0 || !reads_behind(self, names) || PyArray_SIZE(a) > MOST_PEEKS ||
-        !may_peek(a, (int)PyArray_SIZE(a))) {
+    if (n > 0 || !reads_behind(self, names) || PyArray_SIZE(a) == 0 ||
+        PyArray_SIZE(a) > MOST_PEEKS || !may_peek(a, (int)PyArray_SIZE(a))) {
         return NULL;
     }
     int count = (int)PyArray_SIZE(a);
