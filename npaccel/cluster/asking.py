@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from npaccel.cluster.orders import Reply
 from npaccel.cluster.wires import TICK_S, Gone, Wire
 
-__all__ = ["Asked", "Group", "Line", "Silence"]
+__all__ = ["SILENCE_S", "Asked", "Group", "Line", "Silence"]
 
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # has no limit of 1024
+SILENCE_S = 60.0  # how long a node waits for another's message, and for its next piece
 LATE = 8  # ticks after which a node that does not say that it lives is gone
 NO_PULSE = f"it did not answer for {LATE * TICK_S:g} s"
 

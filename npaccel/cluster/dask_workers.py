@@ -23,7 +23,7 @@ import numpy as np
 
 from npaccel import _native, system
 from npaccel.cluster import relays
-from npaccel.cluster.asking import Asked, Line, Silence
+from npaccel.cluster.asking import SILENCE_S, Asked, Line, Silence
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.compiling import Library, compile_shared, compiled_here
 from npaccel.cluster.dask_local import missing
@@ -63,7 +63,6 @@ Array = np.ndarray[Any, Any]
 ANSWER_S = 5.0  # how long somebody at an address may take to answer
 AGAIN_S = 3.0  # how long it is waited for a worker that is started again, where there are others
 START_S = 10.0  # the same where there is none
-SILENCE_S = 60.0  # how long a node waits for another's message
 MEASURE_S = 0.5  # how long a node's speed is measured
 HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long gets no node
 

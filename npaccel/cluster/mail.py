@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 
-from npaccel.cluster.asking import Silence
+from npaccel.cluster.asking import SILENCE_S, Silence
 from npaccel.cluster.nodes import Message
-from npaccel.cluster.wires import LONG, Wire
+from npaccel.cluster.wires import TICK_S, Wire
 
 __all__ = ["Mail"]
 
@@ -28,7 +28,7 @@ class Mail:
 
     def listen(self, wire: Wire, source: int) -> None:
         """Take in all that a node sends, until it says that this is all."""
-        wire.patience = LONG
+        wire.patience = round(SILENCE_S / TICK_S)
         with self._news:
             self._readers[source] = wire
             self._ended.discard(source)

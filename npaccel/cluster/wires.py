@@ -23,7 +23,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 __all__ = [
-    "LONG",
     "PATIENCE",
     "TICK_S",
     "TOKEN_BYTES",
@@ -39,12 +38,10 @@ __all__ = [
 
 TICK_S = 0.5
 PATIENCE = 10  # ticks in which nothing of a message goes on
-LONG = 120  # the same where somebody else tells who is gone
 TOKEN_BYTES = 32
 _HELLO: Final = struct.Struct(f"={TOKEN_BYTES}sii")
 _HEAD: Final = struct.Struct("=QQ")  # how many parts, and the size of the first
 _MOST_AT_ONCE = 1 << 30
-AT_THE_DOOR = 1 << 10  # who wait to be let in
 AT_ONCE = 1 << 14  # bytes that are put together, rather than sent one part after another
 
 
@@ -238,7 +235,7 @@ def open_door(
     host: str, token: bytes, enter: Sequence[Callable[[Wire, int], None]], tls: Any = None
 ) -> Door:
     """Listen. Who knows the token gets a thread, in which `enter[kind](wire, number)` runs."""
-    listening = socket.create_server((host, 0), family=_family(host), backlog=AT_THE_DOOR)
+    listening = socket.create_server((host, 0), family=_family(host), backlog=socket.SOMAXCONN)
     port = listening.getsockname()[1]
     closed = threading.Event()
 

@@ -36,8 +36,8 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
 }
 
 /* What is done here as NumPy does it, but faster. unseen: what it reads need not be shown; records:
- * it is recorded, or makes something of ours. */
-static const struct { const char *name; npa_own *run; bool unseen, records; } own[] = {
+ * it is recorded, or makes something of ours; ours: of arrays of ours alone. */
+static const struct { const char *name; npa_own *run; bool unseen, records, ours; } own[] = {
     {"empty", npa_make_empty, .records = true}, {"zeros", npa_make_zeros, .records = true},
     {"copyto", npa_copy_to, .records = true}, {"ndarray.fill", npa_fill_array, .records = true},
     {"ndarray.astype", npa_record_cast, .records = true},
@@ -50,15 +50,14 @@ static const struct { const char *name; npa_own *run; bool unseen, records; } ow
     {"bincount", npa_bincount}, {"ndarray.nonzero", npa_nonzero}, {"where", npa_where},
     {"correlate", npa_correlate}, {"correlate2", npa_correlate2},
     {"Generator.shuffle", npa_shuffle}, {"RandomState.shuffle", npa_shuffle},
-    {"Generator.bytes", npa_random_bytes}, {"RandomState.bytes", npa_random_bytes}};
+    {"Generator.bytes", npa_random_bytes}, {"RandomState.bytes", npa_random_bytes},
+    {"ndarray.item", npa_item_behind, .ours = true},
+    {"ndarray.tolist", npa_list_behind, .ours = true}};
 
 npa_own *npa_own_of_unseen(const char *name)
 {
-    if (strcmp(name, "ndarray.item") == 0 || strcmp(name, "ndarray.tolist") == 0) {
-        return strcmp(name, "ndarray.item") == 0 ? npa_item_behind : npa_list_behind;
-    }
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if ((own[i].unseen || own[i].records) && strcmp(own[i].name, name) == 0) {
+        if ((own[i].unseen || own[i].records || own[i].ours) && strcmp(own[i].name, name) == 0) {
             return own[i].run;
         }
     }
@@ -88,7 +87,7 @@ void npa_find_own(target *t)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (strcmp(name, own[i].name) == 0 && own[i].records) {
             t->record = own[i].run;
-        } else if (strcmp(name, own[i].name) == 0) {
+        } else if (strcmp(name, own[i].name) == 0 && !own[i].ours) {
             t->own = own[i].run, t->unseen = own[i].unseen;
         }
     }

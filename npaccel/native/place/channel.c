@@ -14,7 +14,6 @@
 
 /* A driver that has ended, or that said no. */
 enum { GONE = -10010, REFUSED = -10011 };
-enum { LOST = 2 }; /* see cluster/messages.py */
 
 typedef struct {
     npa_channel *channel;
@@ -65,7 +64,7 @@ static void note_why(npa_channel *c, const answer *a)
 {
     if (c->broken) {
         snprintf(c->why, sizeof c->why, "the process that drives the cluster has ended");
-    } else if (a->status == LOST && c->text != NULL) {
+    } else if (a->status == NPA_CHANNEL_LOST && c->text != NULL) {
         snprintf(c->why, sizeof c->why, "%.*s", (int)c->text_size, c->text);
     }
 }

@@ -12,6 +12,7 @@ enum {
     NPA_CHANNEL_CALL,
     NPA_CHANNEL_CHECK
 };
+enum { NPA_CHANNEL_DONE, NPA_CHANNEL_CANT, NPA_CHANNEL_LOST }; /* answers: cluster/messages.py */
 enum { NPA_CHANNEL_PARTS = 4 }; /* of a question's body, at most */
 
 /* losses: how many workers had died when the last answer came; news: what they had is to be looked
@@ -34,8 +35,8 @@ npa_channel *npa_channel_new(int socket, void **functions); /* NULL: no memory *
 npa_channel *npa_channel_of(const npa_store *s);
 void npa_channel_describe(void *memory, size_t size, uint64_t map); /* a new piece */
 void npa_channel_row(void *memory, uint64_t *row); /* its number and map; NULL: zeros */
-/* 0: `kinds` are those of the requests; 1: it can't, and has done nothing; 2: what it writes is
- * lost; or the driver has ended */
+/* DONE: `kinds` are those of the requests; CANT: it has done nothing; LOST: what it writes is; or
+ * the driver has ended */
 int32_t npa_channel_run(npa_channel *c, npa_part *body, int n, uint8_t *kinds,
                         size_t requests);
 void npa_channel_settle(npa_store *s); /* after workers have died */

@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum { READS = 1, WRITES = 2 };
-enum { DONE, CANT, LOST };
 
 /* What is sent behind the words: of each rule its number, kind, types and name. */
 enum { RULE_HEAD = 4, NAME_BYTES = 48 };
@@ -151,7 +150,7 @@ static int32_t post(job *j, npa_channel *c, uint8_t *kinds, int requests)
     size_t rows = 2 * sizeof *j->rows * (size_t)j->n, rules = sizeof *j->rules * (size_t)j->nrules;
     char *all = malloc(rows + rules + 1);
     if (all == NULL) {
-        return CANT;
+        return NPA_CHANNEL_CANT;
     }
     memcpy(all, j->rows, rows), memcpy(all + rows, j->rules, rules);
     npa_part parts[] = {{head, sizeof head}, {all, rows + rules},
@@ -187,19 +186,19 @@ bool npa_cluster_run(npa_queue *q, int requests, uint8_t *kinds)
     npa_store *s = npa_store_of(q, requests);
     npa_channel *c = npa_channel_of(s);
     job j;
-    int32_t status = CANT;
+    int32_t status = NPA_CHANNEL_CANT;
     if (begin(&j, q, requests) && bring(&j, q, s)) {
         status = post(&j, c, kinds, requests);
     }
-    if (status == DONE) {
+    if (status == NPA_CHANNEL_DONE) {
         keep_results(&j, q, s);
         q->run.there = s, q->run.number = ++c->runs;
         npa_count.cluster_runs++, npa_count.cluster_requests += (uint64_t)requests;
-    } else if (status != CANT) {
+    } else if (status != NPA_CHANNEL_CANT) {
         lose_results(&j, q, s);
     }
-    npa_count.cluster_refused += status == CANT;
+    npa_count.cluster_refused += status == NPA_CHANNEL_CANT;
     end(&j);
     npa_channel_settle(s);
-    return status != CANT;
+    return status != NPA_CHANNEL_CANT;
 }

@@ -177,8 +177,8 @@ void npa_small_memory(bool on)
  *
  * Making an array, its memory and what describes them takes as long as a short loop. While a block
  * is open, a plain array that dies leaves itself and its memory to the next one of its size and
- * number of axes, which is warm, and a view leaves itself, one of ours too: ndarray's tp_dealloc is
- * ours meanwhile.
+ * number of axes, which is warm, and a view leaves its header, one of ours too (shells.c):
+ * ndarray's tp_dealloc is ours meanwhile. Arrays of ours leave their headers wherever they die.
  * Likewise an array of ours while a macro block stands aside. What anybody might still know of is
  * not kept: arrays with weak references, with buffers handed out, with another memory handler, of
  * another class, or with a dtype that is not of numbers as NumPy has them. Four megabytes are kept

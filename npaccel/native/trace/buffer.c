@@ -386,8 +386,7 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     b->size = bytes, b->fresh = true;
     b->placed = npa_place_here();
     b->spot = npa_here != NULL ? npa_trace_hooks.spot_new(bytes) : NULL;
-    PyArrayObject *array =
-        npa_new_header(true, descr, ndim, shape, strides, range->home, true);
+    PyArrayObject *array = npa_new_header(true, descr, ndim, shape, strides, range->home, true);
     if (array == NULL) {
         npa_lock();
         npa_release(b);

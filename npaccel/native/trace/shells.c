@@ -3,7 +3,8 @@
  * To make an array NumPy allocates it and its extents, looks __array_finalize__ up and clears up
  * after it: some 150 ns. What is known of a dead one but its type, its number of axes and where its
  * extents lie is nothing, so it can be the next one. What anybody might still know of (weak
- * references, buffers handed out, another memory handler) is not kept. */
+ * references, buffers handed out, another memory handler) is not kept. There are views, and arrays
+ * of ours, which are kept outside of blocks too; the end of the last block frees all. */
 #include "trace/trace.h"
 
 #include <string.h>
