@@ -417,9 +417,10 @@ def stats(reset: bool = False) -> counting.Counts:
             piece.
         pieces : how many pieces these were.
         used_bytes : memory that results take now, never reset.
-        armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
-            reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
-            memory kept for reuse, memory mappings.
+        armed_blocks, live_ranges, live_bytes, nursery_bytes, part_bytes, mappings : memory as it is
+            now, never reset: protected blocks of others, arrays of npaccel and their bytes, bytes
+            of freed memory kept for reuse, parts of arrays on devices that were read here, memory
+            mappings.
     """
     reasons: Counter[str] = Counter()
     for (_, reason, _), calls in dispatch.FALLBACKS.counts().items():

@@ -124,3 +124,80 @@ def test_a_system_call_reads_what_only_part_of_was_looked_at(two: Cluster) -> No
     assert os.write(writing, ours) == 40_000
     assert os.read(reading, 40_000) == (values * 2.0).tobytes()[:40_000]
     os.close(reading), os.close(writing)
+
+
+LEFT = 12 << 20  # bytes that more results may take here
+
+
+@pytest.fixture
+def large(two: Cluster) -> Iterator[tuple[Any, Any]]:
+    """What is there, and does not fit here, and its values."""
+    values = numbers(3, (2400, 1000))
+    y = npaccel.evaluate(npaccel.asarray(values.copy(), device=two) * 2.0)
+    expected = values * 2.0
+    npaccel.evaluate()
+    with npaccel.config(host_memory=npaccel.stats()["used_bytes"] + LEFT):
+        yield y, expected
+
+
+def parts() -> int:
+    return int(npaccel.stats()["part_bytes"])
+
+
+def test_what_does_not_fit_here_is_read_in_parts(large: tuple[Any, Any]) -> None:
+    y, values = large
+    v, most = plain(y), 0
+
+    def read() -> None:
+        nonlocal most
+        for k in range(0, 2400, 40):
+            assert v[k : k + 40].tobytes() == values[k : k + 40].tobytes()
+            most = max(most, parts())
+
+    bytes_home = fetched(read)[1]
+    assert y.nbytes <= bytes_home <= 1.1 * y.nbytes  # each byte once, or nearly
+    assert 0 < most <= LEFT // 2
+    assert v[3, 4] == values[3, 4]  # was hidden again
+    assert npaccel.evaluate(y + 1.0)[5, 5] == values[5, 5] + 1.0  # it lives there still
+    del y, v
+    npaccel.evaluate()
+
+
+def test_results_take_the_place_of_parts(large: tuple[Any, Any]) -> None:
+    y, values = large
+    v = plain(y)
+    assert v[:400].tobytes() == values[:400].tobytes() and parts() > 2 << 20
+    z = npaccel.evaluate(npaccel.asarray(np.ones(LEFT // 16 - 20_000)) * 2.0)
+    assert z[7] == 2.0 and parts() <= 400_000
+    del z
+    assert v[:400].tobytes() == values[:400].tobytes()
+
+
+def test_threads_read_what_does_not_fit_here(large: tuple[Any, Any]) -> None:
+    y, values = large
+    v, wrong = plain(y), list[tuple[int, int]]()
+
+    def look(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            i, j = int(rng.integers(2400)), int(rng.integers(900))
+            if v[i, j : j + 100].tolist() != values[i, j : j + 100].tolist():
+                wrong.append((i, j))
+
+    threads = [threading.Thread(target=look, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert not wrong
+
+
+def test_dead_arrays_leave_no_parts(large: tuple[Any, Any]) -> None:
+    y, values = large
+    assert plain(y)[5, 5] == values[5, 5] and parts() == PART
+    y += 1.0
+    assert npaccel.evaluate(y) is y and parts() == 0
+    assert plain(y)[5, 5] == values[5, 5] + 1.0 and parts() == PART
+    del y
+    npaccel.evaluate()

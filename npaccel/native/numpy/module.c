@@ -277,6 +277,7 @@ static void put_memory(PyObject **table, const npa_memory_stats *m, const npa_wa
     put_number(table, "live_bytes", m->live_bytes);
     put_number(table, "used_bytes", m->used_bytes);
     put_number(table, "nursery_bytes", m->nursery_bytes);
+    put_number(table, "part_bytes", m->part_bytes);
     put_number(table, "mappings", m->mappings);
     put_number(table, "code_bytes", npa_code_bytes());
 }

@@ -8,13 +8,19 @@
 /* A look costs at least as much as moving so many bytes. */
 enum { LOOK_BYTES = 1 << 16 };
 
+/* Whether all of it may come home: there is room, or it has its pages already. */
+static bool has_room(const npa_buffer *b)
+{
+    return b->range->work != NULL || b->size <= npa_memory_room();
+}
+
 /* Whether to look at so many bytes takes less than to have all of it here. */
 static bool is_worth(const npa_buffer *b, size_t size)
 {
     const struct npa_copy *c = b->copy;
     return c != NULL && b->range != NULL && !b->pending && b->lost == NULL && !b->unreachable &&
            npa_store_here(c->store) && 2 * size <= npa_span_length(c->valid) &&
-           c->looked <= npa_span_length(c->valid);
+           (c->looked <= npa_span_length(c->valid) || !has_room(b));
 }
 
 bool npa_copy_look(npa_buffer *b, size_t low, size_t high, char *to)
@@ -61,12 +67,17 @@ bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from)
     return true;
 }
 
+/* An instruction may touch several parts, which have to be there at once. */
+enum { AT_ONCE = 64 };
+
 /* What of a block around the byte `at` is not shown: as much as has been looked at already, so that
- * whoever reads on and on soon has all of it. Empty: `at` is shown. */
+ * whoever reads on and on soon has all of it; of what does not fit here, less than would drive out
+ * what is looked at beside it. Empty: `at` is shown. */
 static npa_span part_around(const npa_buffer *b, size_t at)
 {
     size_t size = LOOK_BYTES, low, high;
-    while (size < b->copy->looked) {
+    size_t most = has_room(b) ? SIZE_MAX / 2 : npa_parts_room() / AT_ONCE;
+    while (size < b->copy->looked && 2 * size <= most) {
         size *= 2;
     }
     npa_span part = {at / size * size, at / size * size + size};

@@ -54,7 +54,7 @@ struct npa_range {
 };
 
 typedef struct {
-    size_t reserved, live_ranges, live_bytes, nursery_bytes, mappings, mapping_budget;
+    size_t reserved, live_ranges, live_bytes, nursery_bytes, part_bytes, mappings, mapping_budget;
     size_t published, recycled, fresh, sealed, used_bytes; /* used: by live ranges with pages */
     uint64_t broken; /* seals, by writes */
 } npa_memory_stats;
@@ -97,8 +97,11 @@ void npa_range_unseal(npa_range *range); /* writes need not be seen; no part is 
 void npa_range_break(npa_range *range);  /* the same, because of a write */
 void npa_ranges_unseal(void);
 /* parts.c: of a hidden range a part may be read at home, until it is written, withdrawn or
- * published. Pages for its content, writable and away from home; NULL: no memory, or no mapping. */
+ * published, or hidden to make room. Pages for its content, writable and away from home; NULL: no
+ * memory, or no mapping. */
 char *npa_part_new(size_t bytes);
+size_t npa_parts_room(void);            /* bytes that all parts may take */
+void npa_parts_trim(size_t keep_bytes); /* the oldest ones are hidden */
 void npa_part_drop(char *pages, size_t bytes);
 /* They appear `low` bytes from home's start, a multiple of a page, full and read-only in one step,
  * where no part is yet. 0, or an errno: then they are dropped. */

@@ -201,15 +201,18 @@ size_t npa_memory_room(void)
     return room;
 }
 
-/* For new pages, of which the nursery gives up as many as there is no room for. */
+/* For new pages, of which the nursery and what is read in parts give up as many as there is no room
+ * for. */
 static bool make_room(size_t bytes)
 {
     size_t room = npa_memory_room();
     if (!npa_reservation.limits || npa_reservation.beyond) {
         return true;
     }
-    if (bytes <= room && room - bytes < npa_reservation.stats.nursery_bytes) {
-        npa_nursery_trim(room - bytes);
+    size_t left = bytes <= room ? room - bytes : 0, parts = npa_reservation.stats.part_bytes;
+    if (bytes <= room && left < npa_reservation.stats.nursery_bytes + parts) {
+        npa_nursery_trim(left > parts ? left - parts : 0);
+        npa_parts_trim(left);
     }
     return bytes <= room;
 }

@@ -82,6 +82,10 @@ char *npa_part_new(size_t bytes)
 
 void npa_part_drop(char *pages, size_t bytes) { (void)pages, (void)bytes; }
 
+size_t npa_parts_room(void) { return 0; }
+
+void npa_parts_trim(size_t keep_bytes) { (void)keep_bytes; }
+
 int npa_range_show_part(npa_range *range, size_t low, char *pages, size_t bytes)
 {
     (void)range, (void)low, (void)pages, (void)bytes;
