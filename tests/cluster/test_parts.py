@@ -159,8 +159,6 @@ def test_what_does_not_fit_here_is_read_in_parts(large: tuple[Any, Any]) -> None
     assert 0 < most <= LEFT // 2
     assert v[3, 4] == values[3, 4]  # was hidden again
     assert npaccel.evaluate(y + 1.0)[5, 5] == values[5, 5] + 1.0  # it lives there still
-    del y, v
-    npaccel.evaluate()
 
 
 def test_results_take_the_place_of_parts(large: tuple[Any, Any]) -> None:
@@ -199,5 +197,3 @@ def test_dead_arrays_leave_no_parts(large: tuple[Any, Any]) -> None:
     y += 1.0
     assert npaccel.evaluate(y) is y and parts() == 0
     assert plain(y)[5, 5] == values[5, 5] + 1.0 and parts() == PART
-    del y
-    npaccel.evaluate()
