@@ -259,19 +259,30 @@ static inline bool is_common(PyObject *const *args, Py_ssize_t n, PyObject *name
            (PyTuple_GET_SIZE(names) == 1 && PyBool_Check(args[n]) && is_named(names, 0, "subok"));
 }
 
+/* Whether all that it asks for is out=, an array, which then follows the inputs as if it were given
+ * without a name. */
+static inline bool gives_target(const PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                                PyObject *names)
+{
+    return names != NULL && n == u->nin && PyTuple_GET_SIZE(names) == 1 && plain(args[n]) &&
+           is_named(names, 0, "out");
+}
+
 /* A call that has no array worth taking. */
 static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                                     PyObject *names, npa_exactness exact)
 {
     PyUFuncObject *u = (PyUFuncObject *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
-    bool common = is_common(args, n, names) && u != npa_small_refused && !out_is_deprecated(u, n);
+    bool target = gives_target(u, args, n, names);
+    bool common = (target || (is_common(args, n, names) && !out_is_deprecated(u, n))) &&
+                  u != npa_small_refused;
     npa_small_refused = NULL;
     PyObject *result = NULL;
-    if (common && npa_stands_aside() && aside(u, args, n, exact, &result)) {
+    if (common && !target && npa_stands_aside() && aside(u, args, n, exact, &result)) {
         return result;
     }
-    result = common ? npa_small_call(u, args, n, exact) : NULL;
+    result = common ? npa_small_call(u, args, n + target, exact) : NULL;
     return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
 }
 

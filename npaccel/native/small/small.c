@@ -364,22 +364,33 @@ static bool is_spread(PyArrayObject *a)
     return true;
 }
 
-/* Whether the result may be written over the first input. */
-static bool in_place(const npa_way *w, const npa_space *s, PyObject *const *args,
-                     PyArrayObject *const *arrays, int nin)
+/* Whether the loop may write its result into an array that is given. What it reads of it is read
+ * element by element before that is written. */
+static bool is_target(const npa_way *w, const npa_space *s, PyArrayObject *out,
+                      PyArrayObject *const *arrays, int nin)
 {
-    PyArrayObject *out = arrays[0];
-    if (out == NULL || args[nin] != args[0] || w->out != w->in || PyArray_NDIM(out) != s->nout ||
+    if (PyArray_NDIM(out) != s->nout ||
         (PyArray_FLAGS(out) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
         !PyArray_CompareLists(PyArray_DIMS(out), s->dims, s->nout) || !is_spread(out)) {
         return false;
     }
-    for (int k = 1; k < nin; k++) {
-        if (arrays[k] != NULL && arrays[k] != out && !npa_apart(arrays[k], out)) {
+    for (int k = 0; k < nin; k++) {
+        bool same = arrays[k] == out && w->out == w->in;
+        if (arrays[k] != NULL && !same && !npa_apart(arrays[k], out)) {
             return false;
         }
     }
     return true;
+}
+
+/* The array that is given for the result behind the inputs. NULL: it is not one for us. */
+static PyArrayObject *given_target(const npa_way *w, PyObject *given, PyArrayObject *first)
+{
+    PyArrayObject *out = (PyArrayObject *)given;
+    bool known = out == first || (PyArray_CheckExact(given) && PyArray_ISALIGNED(out) &&
+                                  npa_same_dtype(PyArray_DESCR(out), w->out) &&
+                                  !(npa_q.nrequests > 0 && npa_is_pending(out)));
+    return known ? out : NULL;
 }
 
 /* Whether NumPy hands it to its loop in one piece, as here: bits may hang on that. */
@@ -499,20 +510,20 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     npa_way own = *w; /* another thread may have its place for another way */
     w = &own;
     s.nargs = nin + 1;
-    bool flat = is_flat(&s, arrays, nin);
-    if (!flat && !find_shape(&s, arrays, nin)) {
+    out = n > nin ? given_target(w, args[nin], arrays[0]) : NULL;
+    bool flat = is_flat(&s, arrays, nin) && (out == NULL || PyArray_IS_C_CONTIGUOUS(out));
+    if ((n > nin && out == NULL) || (!flat && !find_shape(&s, arrays, nin))) {
         return NULL;
     }
     own.exact |= npa_is_exact_loop(own.loop, own.data, s.points);
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
     size_t bytes = (size_t)s.points * widest;
-    if ((n > nin && !in_place(w, &s, args, arrays, nin)) ||
+    if ((out != NULL && !is_target(w, &s, out, arrays, nin)) ||
         !place_inputs(&s, w, args, arrays, flat, flags & NPA_CASTS, mixed) ||
         npa_small_exceeds(bytes)) {
         return NULL;
     }
-    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0])
-                  : npa_small_new(w->out, s.nout, s.dims);
+    out = out != NULL ? (PyArrayObject *)Py_NewRef(out) : npa_small_new(w->out, s.nout, s.dims);
     if (out == NULL) {
         return NULL;
     }

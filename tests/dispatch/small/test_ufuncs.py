@@ -179,6 +179,99 @@ def test_call(name: str) -> None:
     )
 
 
+class Other(np.ndarray[Any, Any]):
+    pass
+
+
+def unaligned(like: Array) -> Array:
+    room = np.zeros(like.nbytes + 1, np.uint8)[1:]
+    return room.view(like.dtype).reshape(like.shape)
+
+
+def read_only(like: Array) -> Array:
+    made = np.zeros_like(like)
+    made.flags.writeable = False
+    return made
+
+
+# What a result may be written to, for a result, of these arguments.
+TARGETS: dict[str, Callable[..., Any]] = {
+    "new": lambda like, *_: np.empty_like(like),
+    "in a tuple": lambda like, *_: (np.empty_like(like),),
+    "none": lambda *_: None,
+    "the first": lambda _, first, *__: first,
+    "the last": lambda _, *arguments: arguments[-1],
+    "a view of the first": lambda _, first, *__: first[:],
+    "the first backwards": lambda _, first, *__: first[::-1],
+    "spread": lambda like, *_: np.zeros((*like.shape, 2), like.dtype)[..., 0],
+    "backwards": lambda like, *_: np.zeros_like(like)[::-1],
+    "rows apart": lambda like, *_: np.zeros((*like.shape[:-1], like.shape[-1] + 1), like.dtype)[
+        ..., 1:
+    ],
+    "transposed": lambda like, *_: np.zeros(like.shape[::-1], like.dtype).T,
+    "of more axes": lambda like, *_: np.zeros((2, *like.shape), like.dtype),
+    "too short": lambda like, *_: np.zeros(like[1:].shape, like.dtype),
+    "of one place": lambda like, *_: np.lib.stride_tricks.as_strided(
+        np.zeros(1, like.dtype), like.shape, (0,) * like.ndim
+    ),
+    "wider": lambda like, *_: np.zeros(like.shape, "G"),
+    "narrower": lambda like, *_: np.zeros(like.shape, "?"),
+    "swapped": lambda like, *_: np.zeros(like.shape, like.dtype.newbyteorder()),
+    "unaligned": lambda like, *_: unaligned(like),
+    "read-only": lambda like, *_: read_only(like),
+    "of another class": lambda like, *_: np.zeros_like(like).view(Other),
+    "no array": lambda like, *_: like.tolist(),
+}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["out=", "behind the inputs"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_results_in_arrays_that_are_given(target: str, named: bool) -> None:
+    def call(u: np.ufunc, *arguments: Array) -> Any:
+        with np.errstate(all="ignore"):
+            like = np.asarray(u(*arguments))
+        out = TARGETS[target](like, *arguments)
+        return u(*arguments, out=out) if named else u(*arguments, out)
+
+    # NumPy's loops for AVX-512 write other truths where those lie apart.
+    apart = target in ("spread", "rows apart")
+    wrong = (np.isnan, np.isinf, np.isfinite, np.signbit) if apart else ()
+
+    def cases() -> Iterator[Case]:
+        for name, u in UFUNCS.items():
+            for dtype, layout in itertools.product("?lfdD", ("line", "every second", "table")):
+                if u in wrong and dtype in "fd":
+                    continue
+                make = laid_out(LAYOUTS[layout], dtype)
+                of = functools.partial(call, u)
+                yield f"{name} {dtype} {layout}", of, lambda m=make, u=u: arguments(u, *m())
+
+    all_same(cases(), times=1)
+
+
+@pytest.mark.parametrize("by", [-2, -1, 1, 2, 40])
+def test_results_beside_what_is_read(by: int) -> None:
+    """Windows on one piece of memory, each of which is read and written."""
+
+    def call(u: np.ufunc, memory: Array) -> Array:
+        n = memory.size - 50
+        windows = [memory[5 : 5 + n], memory[4 : 4 + n]][: u.nin]
+        u(*windows, out=memory[5 + by : 5 + by + n])
+        return memory
+
+    def cases() -> Iterator[Case]:
+        for u, dtype in itertools.product((np.add, np.negative, np.sqrt, np.maximum), "ldD"):
+            if (u is np.sqrt) <= (dtype != "l"):
+                made = functools.partial(np.arange, 300)
+                yield (
+                    f"{u.__name__} {dtype}",
+                    functools.partial(call, u),
+                    lambda made=made, dtype=dtype: (made().astype(dtype),),
+                )
+
+    all_same(cases())
+
+
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "f4", "f8", "c8"])
 def test_columns_of_a_table(dtype: str) -> None:
     """Loops go along the long axis, along which NumPy's own iterator does not let elements lie
