@@ -542,7 +542,9 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
 {
     bool mixed = false;
     if (u->core_enabled) {
-        return n == 2 && u == npa_matmul ? npa_small_matmul(args[0], args[1]) : NULL;
+        PyObject *made = (n == 2 || n == 3) && u == npa_matmul ? npa_small_matmul(args[0], args[1])
+                                                               : NULL;
+        return n == 3 ? npa_small_put_result(made, args[2]) : made;
     }
     PyObject *result = npa_small_attempt(u, args, n, how, 0, &mixed);
     return result == NULL && mixed && !PyErr_Occurred() ? npa_small_mixed(u, args, n, how)

@@ -127,7 +127,8 @@ static PyObject *run_fold(const function *f, PyObject *const *args, Py_ssize_t n
 
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    const function f = {.what = npa_small_op_of(ufunc), .words = as_sum, .in_place = 6};
+    const function f = {.run = run_fold, .what = npa_small_op_of(ufunc), .words = as_sum,
+                        .in_place = 6};
     if (f.what < 0 || n < 1 || !npa_is_plain(args[0]) ||
         !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f.what)) {
         return NULL;
@@ -137,7 +138,7 @@ PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
         axis |= PyTuple_GET_ITEM(names, k) == npa_small_words[AXIS];
     }
     if (axis) {
-        return run_fold(&f, args, n, names);
+        return npa_small_function_call(&f, args, n, names);
     }
     /* Along the first axis, where none is given. */
     PyArrayObject *a = (PyArrayObject *)args[0];
@@ -388,9 +389,86 @@ static PyObject *call_on_list(const npa_small_function *f, PyObject *const *args
     return result;
 }
 
+/* Whether a small result may be written to `out`, where NumPy has it lie as it would a new one. */
+static bool is_target(PyObject *out)
+{
+    PyArrayObject *a = (PyArrayObject *)out;
+    enum { FLAGS = NPY_ARRAY_WRITEABLE | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED };
+    return PyArray_CheckExact(out) && (PyArray_FLAGS(a) & (FLAGS | NPA_WARN_ON_WRITE)) == FLAGS &&
+           npa_small_type(PyArray_DESCR(a)) && !(npa_waiting() && npa_is_pending(a));
+}
+
+PyObject *npa_small_put_result(PyObject *made, PyObject *out)
+{
+    PyArrayObject *from = (PyArrayObject *)made, *to = (PyArrayObject *)out;
+    bool fits = made != NULL && is_target(out) && PyArray_CheckExact(made) &&
+                PyArray_IS_C_CONTIGUOUS(from) && PyArray_SAMESHAPE(from, to) &&
+                npa_same_dtype(PyArray_DESCR(from), PyArray_DESCR(to));
+    if (fits) {
+        memcpy(PyArray_DATA(to), PyArray_DATA(from), (size_t)PyArray_NBYTES(from));
+    }
+    Py_XDECREF(made);
+    return fits ? Py_NewRef(out) : NULL;
+}
+
+/* Whether a product of vectors and matrices has this array's shape. */
+static bool is_of_product(PyObject *a, PyObject *b, PyArrayObject *out)
+{
+    PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
+    if (!PyArray_Check(b) || PyArray_NDIM(x) > 2 || PyArray_NDIM(y) > 2) {
+        return false;
+    }
+    npy_intp shape[2];
+    int ndim = 0;
+    if (PyArray_NDIM(x) == 2) {
+        shape[ndim++] = PyArray_DIM(x, 0);
+    }
+    if (PyArray_NDIM(y) == 2) {
+        shape[ndim++] = PyArray_DIM(y, 1);
+    }
+    return PyArray_NDIM(out) == ndim && PyArray_CompareLists(PyArray_DIMS(out), shape, ndim);
+}
+
+/* Whether NumPy's result with out= has the bits and the warnings of the one without. Not of half
+ * precision: what is reduced to that is rounded otherwise on its way. What warns says first whether
+ * it is of that shape. */
+static bool takes_target(const function *f, PyObject *const *args, Py_ssize_t n, PyArrayObject *out)
+{
+    bool joins = f->run == npa_small_join && (f->what == CONCATENATE || f->what == STACK);
+    bool reads = f->run == run_fold || f->run == npa_small_take ||
+                 (f->run == run_scan && PyArray_NDIM(out) == 1) ||
+                 (f->run == npa_small_dot && f->what == DOT && n == 2);
+    return joins || (reads && PyArray_Check(args[0]) && PyArray_TYPE(out) != NPY_HALF &&
+                     PyArray_TYPE((PyArrayObject *)args[0]) == PyArray_TYPE(out) &&
+                     (f->run != run_scan || PyArray_SIZE((PyArrayObject *)args[0]) ==
+                                                PyArray_SIZE(out)) &&
+                     (f->run != npa_small_dot || is_of_product(args[0], args[1], out)));
+}
+
+/* A call with out= as the last of its names: the function without, and its result is moved. Where
+ * errors are raised NumPy has written what led to them. */
+static PyObject *call_onto(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t left = PyTuple_GET_SIZE(names) - 1;
+    PyObject *out = args[n + left];
+    if (npa_small_class != NULL || !is_target(out) ||
+        !takes_target(f, args, n, (PyArrayObject *)out) || npa_errstate() < 0) {
+        return NULL;
+    }
+    PyObject *fewer = left > 0 ? PyTuple_GetSlice(names, 0, left) : NULL;
+    PyObject *made = left == 0 || fewer != NULL ? npa_small_function_call(f, args, n, fewer) : NULL;
+    Py_XDECREF(fewer);
+    return npa_small_put_result(made, out);
+}
+
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names)
 {
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    if (n > 0 && named > 0 && PyTuple_GET_ITEM(names, named - 1) == npa_small_words[OUT] &&
+        args[n + named - 1] != Py_None) {
+        return call_onto(f, args, n, names);
+    }
     bool number = f->run == npa_small_clip || f->run == npa_small_round;
     bool several = (number && n > 0 && !PyArray_Check(args[0])) ||
                    f->run == npa_small_join || f->run == npa_small_made ||

@@ -288,8 +288,8 @@ static bool is_unit(PyObject *o)
     return !overflow && (value == 0 || value == 1);
 }
 
-/* copyto(array, number), which `ones` and `full` end with: they say that any cast is right, which
- * none is that this does. */
+/* copyto(array, another one like it), copyto(array, number), which `ones` and `full` end with: they
+ * say that any cast is right, which none is that this does. */
 PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
@@ -302,6 +302,14 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
                            PyUnicode_CompareWithASCIIString(args[2], "unsafe") != 0)) ||
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE) {
         return NULL;
+    }
+    if (npa_small_usual(args[1]) && names == NULL) {
+        from = (PyArrayObject *)args[1];
+        if (!PyArray_SAMESHAPE(from, a) || !npa_same_dtype(PyArray_DESCR(from), PyArray_DESCR(a))) {
+            return NULL;
+        }
+        memmove(PyArray_DATA(a), PyArray_DATA(from), (size_t)PyArray_NBYTES(a));
+        Py_RETURN_NONE;
     }
     if (npa_is_plain(args[1])) {
         from = (PyArrayObject *)args[1];
