@@ -35,6 +35,9 @@ GIVEN: dict[str, Any] = {
     "k": np.arange(5),
     "b": np.linspace(0, 1, 10) > 0.5,
     "g": np.random.default_rng(1),
+    "o": np.empty(3),
+    "O": np.empty((4, 4)),
+    "B": np.empty(3, bool),
 }
 CALLS = """
 np.sin(x) | np.sin(f) | np.sin(i) | np.sqrt(2) | np.exp(-f) | np.log(x) | np.abs(x) | np.floor(f)
@@ -50,6 +53,10 @@ np.atleast_1d(f) | np.asarray(v) | np.polyval([1, 2, 3], f) | np.interp(f, t, t)
 v + w | v * 2 | v / 2 | v**2 | -v | abs(v) | v > 1 | v == w | (v > 1).any() | b & b | ~b
 v @ w | m @ v | m @ m | v.dot(w) | np.cross(v, w) | np.outer(v, w) | np.linalg.norm(v - w)
 np.linalg.inv(m) | np.linalg.det(m) | np.linalg.solve(m, v) | np.linalg.eig(m) | np.linalg.svd(m)
+np.add(v, w, out=o) | np.multiply(v, 2, o) | np.sqrt(v, out=o) | np.greater(v, w, out=B)
+np.clip(v, 1, 2, out=o) | np.sum(m, axis=0, out=o) | m.max(1, out=o) | np.mean(m, axis=0, out=o)
+np.add.reduce(m, axis=0, out=o) | np.cumsum(v, out=o) | np.dot(m, v, out=o) | np.copyto(o, v)
+np.matmul(M, M, out=O) | np.take(t, [1, 2, 0], out=o) | np.concatenate([v[:1], v[1:]], out=o)
 v[0] | v[1:] | v[::-1] | M[1, 2] | M[1] | M[:, 1] | v[:, None] | M.T | M.ravel() | M.reshape(2, 8)
 v.sum() | v.max() | v.mean() | v.std() | M.sum(axis=1) | np.max(M, axis=1) | np.sum(v > 1)
 v.tolist() | v.item(0) | v.copy() | v.astype(int) | float(v[0]) | v.fill(1.0) | list(v) | max(v)
