@@ -75,14 +75,23 @@ static bool read_axes(PyObject *value, int ndim, uint32_t *axes)
     return n > 0;
 }
 
+/* Whether a fold of `a` is computed in this type anyway. */
+static bool is_own_type(PyObject *dtype, PyArrayObject *a)
+{
+    bool wide = PyArray_TYPE(a) == NPY_DOUBLE || PyArray_TYPE(a) == NPY_FLOAT;
+    return dtype == Py_None || (wide && npa_small_type_named(dtype) == PyArray_TYPE(a));
+}
+
 /* What a word says. False: it is for NumPy. */
-static bool read_word(const function *f, int word, PyObject *value, int ndim, npa_small_how *how)
+static bool read_word(const function *f, int word, PyObject *value, PyArrayObject *a,
+                      npa_small_how *how)
 {
     bool nothing = f->python && value == npa_no_value;
     int overflow = 0;
     switch (word) {
-    case AXIS: return read_axes(value, ndim, &how->axes);
-    case DTYPE: case OUT: return value == Py_None;
+    case AXIS: return read_axes(value, PyArray_NDIM(a), &how->axes);
+    case DTYPE: return is_own_type(value, a);
+    case OUT: return value == Py_None;
     case KEEPDIMS: how->keepdims = value == Py_True; return PyBool_Check(value) || nothing;
     case INITIAL: return nothing;
     case WHERE: return value == Py_True || nothing;
@@ -112,13 +121,13 @@ static PyObject *run_fold(const function *f, PyObject *const *args, Py_ssize_t n
         return NULL;
     }
     for (Py_ssize_t k = 1; k < n; k++) {
-        if (!read_word(f, f->words[k - 1], args[k], PyArray_NDIM(a), &how)) {
+        if (!read_word(f, f->words[k - 1], args[k], a, &how)) {
             return NULL;
         }
     }
     for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
         int place = place_of(f, PyTuple_GET_ITEM(names, k));
-        if (place < n - 1 || !read_word(f, f->words[place], args[n + k], PyArray_NDIM(a), &how)) {
+        if (place < n - 1 || !read_word(f, f->words[place], args[n + k], a, &how)) {
             return NULL;
         }
     }

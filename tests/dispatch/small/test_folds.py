@@ -78,6 +78,7 @@ METHODS = ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "arg
 AXES: tuple[Any, ...] = ({}, {"axis": None}, *({"axis": k} for k in (0, 1, 2, -1, -2, 7)))
 TUPLES: tuple[Any, ...] = ((), (0,), (0, 1), (1, 2), (0, 2), (-1, 0, 1), (1, 1), (0, -9))
 AXES += tuple({"axis": axes} for axes in TUPLES)
+TYPED = ("sum", "prod", "mean", "var", "std")
 FUNCTIONS = ("nanmax", "nanmin")
 REDUCING = (np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_or,
             np.logical_and)  # fmt: skip
@@ -89,6 +90,10 @@ def folds() -> Iterator[tuple[str, Fold]]:
         label = f"{name} {keywords}"
         yield f"x.{label}", lambda x, n=name, k=keywords: getattr(x, n)(**k)
         yield f"np.{label}", lambda x, n=name, k=keywords: getattr(np, n)(x, **k)
+    for name, dtype in itertools.product(TYPED, ("f4", np.float64, float, "e", int, np.dtype("D"))):
+        keywords = {"dtype": dtype, "axis": 0} if name in METHODS[::2] else {"dtype": dtype}
+        yield f"x.{name} {keywords}", lambda x, n=name, k=keywords: getattr(x, n)(**k)
+        yield f"np.{name} {keywords}", lambda x, n=name, k=keywords: getattr(np, n)(x, **k)
     for name, axis, keep in itertools.product(FUNCTIONS, AXES, ({}, {"keepdims": True})):
         keywords = axis | keep
         yield f"np.{name} {keywords}", lambda x, n=name, k=keywords: getattr(np, n)(x, **k)
