@@ -130,10 +130,26 @@ static PyObject *of_number(PyObject *o)
     return made;
 }
 
+/* asarray(array, dtype): itself, if it is of that type */
+static PyObject *of_array(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    bool named = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
+                 PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
+    if (!named && !(n == 2 && names == NULL)) {
+        return NULL;
+    }
+    bool same = npa_small_type(PyArray_DESCR(a)) &&
+                npa_small_type_named(args[1]) == PyArray_TYPE(a);
+    return same ? Py_NewRef(args[0]) : npa_small_cast(f, args, 2, NULL);
+}
+
 PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)f;
     found s = {.type = -1};
+    if (PyArray_Check(args[0])) {
+        return of_array(f, args, n, names);
+    }
     if (!is_listed(args[0])) {
         return n == 1 && names == NULL ? of_number(args[0]) : NULL;
     }

@@ -146,12 +146,19 @@ int npa_small_type_named(PyObject *o)
     return -1;
 }
 
-/* a.astype(type), of real numbers: what can't be converted is told by NumPy */
+/* a.astype(type), a.astype(type, copy=...), of real numbers: what can't be converted is told by
+ * NumPy */
 PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0], *made;
-    int from = PyArray_TYPE(a), to = n == 2 && names == NULL ? npa_small_type_named(args[1]) : -1;
+    bool told = names != NULL && n == 2 && PyTuple_GET_SIZE(names) == 1 && PyBool_Check(args[2]) &&
+                PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "copy") == 0;
+    bool known = n == 2 && (names == NULL || told);
+    int from = PyArray_TYPE(a), to = known ? npa_small_type_named(args[1]) : -1;
+    if (from == to && told && args[2] == Py_False && npa_small_type(PyArray_DESCR(a))) {
+        return Py_NewRef(args[0]);
+    }
     if (to < 0 || !npa_small_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) ||
         sizeof(long) != sizeof(npy_intp)) {
         return NULL;
@@ -330,8 +337,8 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
 
 enum { MOST_OF_RANGE = 1 << 30 };
 
-/* arange of which some are doubles: as many as NumPy counts, the second one the sum that it has,
- * the others as far apart as the first two are. */
+/* arange of doubles, or of which some are: as many as NumPy counts, the second one the sum that it
+ * has, the others as far apart as the first two are. */
 static PyObject *range_of_doubles(PyObject *const *args, Py_ssize_t n)
 {
     double of[3] = {0, 0, 1};
@@ -360,6 +367,12 @@ PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n
 {
     (void)f;
     int64_t of[3] = {0, 0, 1};
+    bool doubles = names != NULL && n <= 3 && PyTuple_GET_SIZE(names) == 1 &&
+                   PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE] &&
+                   npa_small_type_named(args[n]) == NPY_DOUBLE;
+    if (doubles) {
+        return range_of_doubles(args, n);
+    }
     if (names != NULL || n > 3 || sizeof(long) != sizeof(npy_intp)) {
         return NULL;
     }

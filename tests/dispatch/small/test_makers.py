@@ -95,6 +95,21 @@ def calls(array: np.ndarray[Any, Any]) -> list[tuple[str, Callable[[], Any]]]:
     for dtype in TYPES:
         found.append((f"astype {dtype}", lambda dtype=dtype: array.astype(dtype)))  # type: ignore[misc]
         found.append((f"unsafe {dtype}", lambda dtype=dtype: array.astype(dtype, casting="safe")))  # type: ignore[misc]
+        makers = {
+            "kept": lambda t=dtype: array.astype(t, copy=False),
+            "copied": lambda t=dtype: array.astype(t, copy=True),
+            "perhaps": lambda t=dtype: array.astype(t, copy=1),
+            "asarray": lambda t=dtype: np.asarray(array, t),
+            "asarray of": lambda t=dtype: np.asarray(array, dtype=t),
+            "asanyarray of": lambda t=dtype: np.asanyarray(array, dtype=t),
+            "ordered": lambda t=dtype: np.asarray(array, t, "F"),
+            "array of": lambda t=dtype: np.array(array, dtype=t),
+        }
+        found += [(f"{name} {dtype}", make) for name, make in makers.items()]
+        found += [
+            (f"{name} {dtype}, itself", lambda make=make: make() is array)  # type: ignore[misc]
+            for name, make in makers.items()
+        ]
     return [(f"{name} of {array.dtype}{array.shape}/{array.strides}", f) for name, f in found]
 
 
@@ -172,10 +187,11 @@ def test_one_number_everywhere() -> None:
 def test_ranges_and_lists() -> None:
     ends = (0, 1, 5, -3, 2.5, 10, True, np.int64(4), "a", None, 2**62)
     found: list[tuple[str, Callable[[], Any]]] = [
-        (f"arange {a} {b} {c}", lambda a=a, b=b, c=c: np.arange(a, b, c))  # type: ignore[misc]
+        (f"arange {a} {b} {c} {words}", lambda a=a, b=b, c=c, w=words: np.arange(a, b, c, **w))  # type: ignore[misc]
         for a in ends
         for b in ends[:-1]
         for c in (1, 2, -1, 0, 3.0)
+        for words in ({}, {"dtype": float}, {"dtype": int})
         if a != 2**62
     ]
     found += [
