@@ -337,8 +337,8 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
 
 enum { MOST_OF_RANGE = 1 << 30 };
 
-/* arange of doubles, or of which some are: as many as NumPy counts, the second one the sum that it
- * has, the others as far apart as the first two are. */
+/* arange of which some are doubles: as many as NumPy counts, the second one the sum that it has,
+ * the others as far apart as the first two are. */
 static PyObject *range_of_doubles(PyObject *const *args, Py_ssize_t n)
 {
     double of[3] = {0, 0, 1};
@@ -367,12 +367,6 @@ PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n
 {
     (void)f;
     int64_t of[3] = {0, 0, 1};
-    bool doubles = names != NULL && n <= 3 && PyTuple_GET_SIZE(names) == 1 &&
-                   PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE] &&
-                   npa_small_type_named(args[n]) == NPY_DOUBLE;
-    if (doubles) {
-        return range_of_doubles(args, n);
-    }
     if (names != NULL || n > 3 || sizeof(long) != sizeof(npy_intp)) {
         return NULL;
     }
