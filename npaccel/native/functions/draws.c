@@ -4,8 +4,6 @@
 #include "functions/draws.h"
 #include "small/ways.h"
 
-#ifdef NPA_DRAWS
-
 #include <math.h>
 #include <numpy/random/bitgen.h>
 #include <string.h>
@@ -18,8 +16,8 @@ typedef struct { /* part of a RandomState, behind a bitgen_t */
     double gauss;
 } gauss_state;
 
-/* What a parameter may be here: any number; '+': a positive one; '1': one between 0 and 1; 'n': a
- * positive whole number. */
+/* allowed: what a parameter may be here, '.': any number; '+': a positive one; '1': one between 0
+ * and 1; 'n': a positive whole number; NULL: there are none. */
 typedef struct {
     const char *name, *function, *allowed;
     enum npa_drawing kind;
@@ -33,108 +31,36 @@ typedef struct {
 } method;
 
 static method methods[] = {
-    {"random", NULL, "", NPA_UNIFORM, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
-    {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
-    {"standard_exponential",
-     NULL,
-     "",
-     NPA_EXPONENTIAL,
-     0,
-     false,
-     {"size", "dtype", "method", "out"},
-     {0},
-     {0},
-     NULL},
-    {"uniform",
-     NULL,
-     "..",
-     NPA_UNIFORM,
-     NPA_MOVED,
-     false,
-     {"low", "high", "size"},
-     {0, 1},
-     {0},
-     NULL},
-    {"normal",
-     NULL,
-     ".+",
-     NPA_NORMAL,
-     NPA_MOVED,
-     false,
-     {"loc", "scale", "size"},
-     {0, 1},
-     {0},
-     NULL},
-    {"exponential",
-     NULL,
-     "+",
-     NPA_EXPONENTIAL,
-     NPA_SCALED,
-     false,
-     {"scale", "size"},
-     {1},
-     {0},
-     NULL},
-    {"integers",
-     NULL,
-     "",
-     NPA_BELOW,
-     0,
-     true,
-     {"low", "high", "size", "dtype", "endpoint"},
-     {0},
-     {0},
-     NULL},
-    {"lognormal",
-     NULL,
-     ".+",
-     NPA_NORMAL,
-     NPA_EXPED,
-     false,
-     {"mean", "sigma", "size"},
-     {0, 1},
-     {0},
-     NULL},
-    {"poisson", "random_poisson", "+", NPA_FEW, 0, true, {"lam", "size"}, {1}, {0}, NULL},
-    {"binomial",
-     "random_binomial",
-     "n1",
-     NPA_BY_NUMPY,
-     0,
-     true,
-     {"n", "p", "size"},
-     {NAN, NAN},
-     {0},
-     NULL},
+    {"random", .kind = NPA_UNIFORM, .slots = {"size", "dtype", "out"}},
+    {"standard_normal", .kind = NPA_NORMAL, .slots = {"size", "dtype", "out"}},
+    {"standard_exponential", .kind = NPA_EXPONENTIAL, .slots = {"size", "dtype", "method", "out"}},
+    {"uniform", .allowed = "..", .kind = NPA_UNIFORM, .then = NPA_MOVED,
+     .slots = {"low", "high", "size"}, .defaults = {0, 1}},
+    {"normal", .allowed = ".+", .kind = NPA_NORMAL, .then = NPA_MOVED,
+     .slots = {"loc", "scale", "size"}, .defaults = {0, 1}},
+    {"exponential", .allowed = "+", .kind = NPA_EXPONENTIAL, .then = NPA_SCALED,
+     .slots = {"scale", "size"}, .defaults = {1}},
+    {"integers", .kind = NPA_BELOW, .whole = true,
+     .slots = {"low", "high", "size", "dtype", "endpoint"}},
+    {"lognormal", .allowed = ".+", .kind = NPA_NORMAL, .then = NPA_EXPED,
+     .slots = {"mean", "sigma", "size"}, .defaults = {0, 1}},
+    {"poisson", .allowed = "+", .kind = NPA_FEW, .whole = true, .slots = {"lam", "size"},
+     .defaults = {1}, .function = "random_poisson"},
+    {"binomial", .allowed = "n1", .kind = NPA_BY_NUMPY, .whole = true, .slots = {"n", "p", "size"},
+     .defaults = {NAN, NAN}, .function = "random_binomial"},
 };
 
 static method old_methods[] = {
-    {"rand", NULL, "", NPA_UNIFORM, 0, false, {"*"}, {0}, {0}, NULL},
-    {"random_sample", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
-    {"random", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
-    {"uniform",
-     NULL,
-     "..",
-     NPA_UNIFORM,
-     NPA_MOVED,
-     false,
-     {"low", "high", "size"},
-     {0, 1},
-     {0},
-     NULL},
-    {"randn", NULL, "", NPA_NORMAL, 0, false, {"*"}, {0}, {0}, NULL},
-    {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size"}, {0}, {0}, NULL},
-    {"normal",
-     NULL,
-     ".+",
-     NPA_NORMAL,
-     NPA_MOVED,
-     false,
-     {"loc", "scale", "size"},
-     {0, 1},
-     {0},
-     NULL},
-    {"randint", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype"}, {0}, {0}, NULL},
+    {"rand", .kind = NPA_UNIFORM, .slots = {"*"}},
+    {"random_sample", .kind = NPA_UNIFORM, .slots = {"size"}},
+    {"random", .kind = NPA_UNIFORM, .slots = {"size"}},
+    {"uniform", .allowed = "..", .kind = NPA_UNIFORM, .then = NPA_MOVED,
+     .slots = {"low", "high", "size"}, .defaults = {0, 1}},
+    {"randn", .kind = NPA_NORMAL, .slots = {"*"}},
+    {"standard_normal", .kind = NPA_NORMAL, .slots = {"size"}},
+    {"normal", .allowed = ".+", .kind = NPA_NORMAL, .then = NPA_MOVED,
+     .slots = {"loc", "scale", "size"}, .defaults = {0, 1}},
+    {"randint", .kind = NPA_BELOW, .whole = true, .slots = {"low", "high", "size", "dtype"}},
 };
 
 struct npa_rng npa_rng;
@@ -267,7 +193,7 @@ static bool read_parameters(const method *m, PyObject *const *slots, npa_distrib
         slot_of(m, slots, "method") != NULL) {
         return false;
     }
-    for (int i = 0; m->allowed[i] != 0; i++) {
+    for (int i = 0; m->allowed != NULL && m->allowed[i] != 0; i++) {
         if (!read_number(slots[i], m->defaults[i], m->allowed[i], &d->params[i])) {
             return false;
         }
@@ -552,26 +478,3 @@ PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_
     }
     return m->proved[way] == NPA_GOOD ? draw(self, &d, ndim, dims) : NULL;
 }
-
-#else
-
-void *npa_draws_method(const char *name)
-{
-    (void)name;
-    return NULL;
-}
-
-Py_ssize_t npa_draws_before_size(const void *what)
-{
-    (void)what;
-    return 0;
-}
-
-PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                    PyObject *names)
-{
-    (void)what, (void)self, (void)args, (void)n, (void)names;
-    return NULL;
-}
-
-#endif

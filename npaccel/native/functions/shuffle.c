@@ -3,8 +3,6 @@
 #include "functions/draws.h"
 #include "small/ways.h"
 
-#ifdef NPA_DRAWS
-
 #include <string.h>
 
 static void fall(void *state, bool old, uint32_t most, uint32_t *to, int64_t n)
@@ -159,20 +157,3 @@ PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py
 {
     return unseen(what, self, args, n, names);
 }
-
-#else
-
-PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                      PyObject *names)
-{
-    (void)what, (void)self, (void)args, (void)n, (void)names;
-    return NULL;
-}
-
-PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                           PyObject *names)
-{
-    return npa_shuffle(what, self, args, n, names);
-}
-
-#endif

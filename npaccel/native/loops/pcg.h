@@ -4,8 +4,6 @@
 
 #include "loops/stream.h"
 
-#ifdef NPA_DRAWS
-
 #include <numpy/random/bitgen.h>
 
 #define NPA_PCG_MULTIPLIER ((npa_wide)2549297995355413924u << 64 | 4865540595714422341u)
@@ -50,5 +48,4 @@ typedef double npa_real_function(bitgen_t *);
 void npa_learn_ziggurat(npa_real_function *f, int bits, int shift, int layer_shift,
                         uint64_t *limits, double *widths);
 
-#endif
 #endif

@@ -4,8 +4,6 @@
 #include "loops/stream.h"
 #include "loops/pcg.h"
 
-#ifdef NPA_DRAWS
-
 #include <math.h>
 #include <numpy/random/bitgen.h>
 #include <stdlib.h>
@@ -579,5 +577,3 @@ bool npa_stream_learn(void (*normal)(void), void (*exponential)(void))
  * NumPy's own functions draw what is not easy (exported by its module `_generator`, as its
  * documentation shows), so a new NumPy's algorithms are ours; tables of the two ziggurats are asked
  * of them, word by word. */
-
-#endif

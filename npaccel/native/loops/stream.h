@@ -5,9 +5,6 @@
 
 #include "system/system.h"
 
-#ifdef __SIZEOF_INT128__
-#define NPA_DRAWS 1
-
 typedef unsigned __int128 npa_wide;
 
 /* NumPy's PCG64: an LCG, of whose states it gives 64 bits each. A draw of 32 bits keeps the other
@@ -70,5 +67,4 @@ void npa_twister_fall(npa_twister *from, uint32_t most, uint32_t *to, int64_t n)
 /* The same of so many words: how many were used. The rest is moved on. */
 int64_t npa_fall(const uint32_t *words, int64_t many, uint32_t *most, uint32_t **to, int64_t *n);
 
-#endif
 #endif

@@ -2,8 +2,6 @@
 #include "loops/loops.h"
 #include "loops/stream.h"
 
-#ifdef NPA_DRAWS
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,5 +243,3 @@ void npa_twister_fall(npa_twister *s, uint32_t most, uint32_t *to, int64_t n)
         }
     }
 }
-
-#endif

@@ -3,8 +3,6 @@
 #include "loops/stream.h"
 #include "loops/pcg.h"
 
-#ifdef NPA_DRAWS
-
 /* A source of one given word, then of others; counts them. */
 typedef struct {
     uint64_t word;
@@ -69,5 +67,3 @@ void npa_learn_ziggurat(npa_real_function *f, int bits, int shift, int layer_shi
         last = widths[k];
     }
 }
-
-#endif
