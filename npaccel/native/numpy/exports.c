@@ -65,31 +65,8 @@ static int hook_exports(PyTypeObject *type)
     return status;
 }
 
-/* tofile hands the address to a system call, which would fail on hidden memory. */
-static PyCFunctionWithKeywords numpy_tofile;
-static PyObject *tofile(PyObject *a, PyObject *args, PyObject *kwargs)
-{
-    return npa_touch((PyArrayObject *)a, false) < 0 ? NULL : numpy_tofile(a, args, kwargs);
-}
-
-static int hook_tofile(void)
-{
-    PyObject *method = PyObject_GetAttrString((PyObject *)&PyArray_Type, "tofile");
-    if (method == NULL || !Py_IS_TYPE(method, &PyMethodDescr_Type)) {
-        Py_XDECREF(method);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    PyMethodDef *def = ((PyMethodDescrObject *)method)->d_method;
-    if (def->ml_flags == (METH_VARARGS | METH_KEYWORDS)) {
-        numpy_tofile = (PyCFunctionWithKeywords)(void (*)(void))def->ml_meth;
-        def->ml_meth = (PyCFunction)(void (*)(void))tofile;
-    }
-    Py_DECREF(method);
-    return 0;
-}
-
 int npa_exports_init(void)
 {
     numpy_getbuffer = PyArray_Type.tp_as_buffer->bf_getbuffer;
-    return hook_tofile() < 0 ? -1 : hook_exports(&PyArray_Type);
+    return hook_exports(&PyArray_Type);
 }
