@@ -239,7 +239,7 @@ static void run_dense(char **args, const npy_intp *count, const npy_intp *steps,
 }
 
 /* Of these NumPy's loops are as fast, and which of two zeros, or NaNs, stays hangs on its place. */
-static bool is_pick(const char *name)
+bool npa_is_pick(const char *name)
 {
     return strcmp(name, "maximum") == 0 || strcmp(name, "minimum") == 0 ||
            strcmp(name, "fmax") == 0 || strcmp(name, "fmin") == 0;
@@ -255,7 +255,7 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
     if (i == ndense) {
         dense made = {.numpys = *loop, .data = *data, .nin = u->nin};
         if (u->nin > NIN || u->nout != 1 || ndense == DENSE_LOOPS ||
-            is_pick(u->name) || !npa_is_numpys_ufunc(u) ||
+            npa_is_pick(u->name) || !npa_is_numpys_ufunc(u) ||
             !npa_exact_primitives(u->name, types, u->nin, made.of)) {
             return false;
         }

@@ -110,6 +110,8 @@ bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *l
 enum { NPA_LEAST_DENSE = 16 };
 bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
                          void **data);
+/* Whether it is maximum or a ufunc like it. */
+bool npa_is_pick(const char *name);
 
 /* -------------------------------------------------------------------------------------- exact.c */
 

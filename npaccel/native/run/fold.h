@@ -33,5 +33,7 @@ int npa_fold_told(const npa_folding *of, int kinds);
 /* Whether the request is a sum in this order; run it, as npa_fold. */
 bool npa_folds_in_order(const npa_request *r);
 int npa_fold_request(npa_queue *q, npa_request *r);
+/* What it folds, but for where that lies. */
+npa_folding npa_folding_of(npa_request *r);
 
 #endif

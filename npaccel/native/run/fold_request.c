@@ -22,16 +22,23 @@ static char *address(npa_queue *q, npa_operand *o)
     return base != NULL ? base + o->offset : NULL;
 }
 
-int npa_fold_request(npa_queue *q, npa_request *r)
+npa_folding npa_folding_of(npa_request *r)
 {
     npa_operand *in = npa_operand_at(r, 0), *out = npa_operand_at(r, r->nin);
+    return (npa_folding){.rule = r->rule, .ndim = r->ndim, .in_type = in->type,
+                         .out_type = out->type, .axes = r->axes, .shape = r->shape,
+                         .in_step = in->at, .out_step = out->at,
+                         .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL};
+}
+
+int npa_fold_request(npa_queue *q, npa_request *r)
+{
     npa_operand *mask = r->mask ? npa_operand_at(r, r->nin + 1) : NULL;
-    npa_folding of = {.rule = r->rule, .ndim = r->ndim, .in_type = in->type, .out_type = out->type,
-                      .axes = r->axes, .shape = r->shape, .in_step = in->at, .out_step = out->at,
-                      .mask_step = mask != NULL ? mask->at : NULL, .in = address(q, in),
-                      .mask = mask != NULL ? address(q, mask) : NULL,
-                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
-                      .out = address(q, out)};
+    npa_folding of = npa_folding_of(r);
+    of.in = address(q, npa_operand_at(r, 0)), of.out = address(q, npa_operand_at(r, r->nin));
+    if (mask != NULL) {
+        of.mask = address(q, mask), of.mask_step = mask->at;
+    }
     bool found = of.in != NULL && of.out != NULL && (mask == NULL || of.mask != NULL);
     if (found) {
         npa_compute_begin();

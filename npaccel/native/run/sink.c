@@ -114,21 +114,11 @@ static void combine_exact(const npa_sink *s, char *out)
 
 int npa_sink_finish(const npa_sink *s, char *out, int raised)
 {
-    npa_request *r = s->request;
-    npa_operand *in = npa_operand_at(r, 0), *to = npa_operand_at(r, r->nin);
     if (s->arithmetic == NULL) {
         combine_exact(s, out);
         return raised;
     }
-    npa_folding of = {.rule = r->rule,
-                      .ndim = r->ndim,
-                      .in_type = in->type,
-                      .out_type = to->type,
-                      .axes = r->axes,
-                      .shape = r->shape,
-                      .in_step = in->at,
-                      .out_step = to->at,
-                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
-                      .out = out};
+    npa_folding of = npa_folding_of(s->request);
+    of.out = out;
     return npa_fold_told(&of, raised | npa_fold_combine(&of, s->parts));
 }

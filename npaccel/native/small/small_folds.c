@@ -323,10 +323,8 @@ static void divide(target *t, int type, double by)
     }
 }
 
-static void take_roots(target *t, int type)
+void npa_small_roots(int type, void *data, npy_intp n)
 {
-    npy_intp n = points_of(t);
-    void *data = data_of(t);
     for (npy_intp i = 0; i < n; i++) {
         if (type == NPY_DOUBLE) {
             ((double *)data)[i] = sqrt(((double *)data)[i]);
@@ -395,7 +393,7 @@ static bool average(PyArrayObject *a, const npa_small_how *how, target *t)
         divide(t, type, (double)(n - how->ddof));
     }
     if (how->op == NPA_STD) {
-        take_roots(t, type);
+        npa_small_roots(type, data_of(t), points_of(t));
     }
     return true;
 }

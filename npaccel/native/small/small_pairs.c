@@ -277,15 +277,8 @@ static PyObject *norms_along(PyArrayObject *a, int axis, bool keepdims)
     if (sums == NULL) {
         return NULL;
     }
-    npy_intp n = PyArray_SIZE((PyArrayObject *)sums);
-    void *data = PyArray_DATA((PyArrayObject *)sums);
-    for (npy_intp i = 0; i < n; i++) {
-        if (PyArray_TYPE(a) == NPY_DOUBLE) {
-            ((double *)data)[i] = sqrt(((double *)data)[i]);
-        } else {
-            ((float *)data)[i] = sqrtf(((float *)data)[i]);
-        }
-    }
+    npa_small_roots(PyArray_TYPE(a), PyArray_DATA((PyArrayObject *)sums),
+                    PyArray_SIZE((PyArrayObject *)sums));
     return sums;
 }
 

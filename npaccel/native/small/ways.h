@@ -159,6 +159,8 @@ typedef struct {
 } npa_small_how;
 /* NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how);
+/* Roots of n doubles, or singles, in place. */
+void npa_small_roots(int type, void *data, npy_intp n);
 bool npa_small_folds(PyArrayObject *a, npa_small_op op);
 /* small_scattered.c: a copy in one piece, if that is what NumPy folds all of it by. NULL, perhaps
  * without error: it is not known to be. */
