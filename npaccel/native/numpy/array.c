@@ -298,17 +298,12 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
 #define UNARY(name, op)                                                                          \
     static PyObject *array_##name(PyObject *a) { return unary(op, a, NUMBER(nb_##name)); }
 
-BOTH(add, OP_ADD)
-BOTH(subtract, OP_SUBTRACT)
-BOTH(multiply, OP_MULTIPLY)
-BOTH(true_divide, OP_TRUE_DIVIDE)
-BOTH(floor_divide, OP_FLOOR_DIVIDE)
-BOTH(remainder, OP_REMAINDER)
-BOTH(lshift, OP_LEFT_SHIFT)
-BOTH(rshift, OP_RIGHT_SHIFT)
-BOTH(and, OP_BITWISE_AND)
-BOTH(or, OP_BITWISE_OR)
-BOTH(xor, OP_BITWISE_XOR)
+#define BINARIES(X)                                                                              \
+    X(add, OP_ADD) X(subtract, OP_SUBTRACT) X(multiply, OP_MULTIPLY)                             \
+    X(true_divide, OP_TRUE_DIVIDE) X(floor_divide, OP_FLOOR_DIVIDE) X(remainder, OP_REMAINDER)   \
+    X(lshift, OP_LEFT_SHIFT) X(rshift, OP_RIGHT_SHIFT) X(and, OP_BITWISE_AND)                    \
+    X(or, OP_BITWISE_OR) X(xor, OP_BITWISE_XOR)
+BINARIES(BOTH)
 BINARY(divmod, OP_DIVMOD)
 UNARY(negative, OP_NEGATIVE)
 UNARY(positive, OP_POSITIVE)
@@ -543,20 +538,10 @@ static PyMethodDef array_methods[] = {
      "Record the call, or run it in NumPy."},
     {NULL}};
 
+#define SLOTS(slot, op)                                                                          \
+    {Py_nb_##slot, array_##slot}, {Py_nb_inplace_##slot, array_inplace_##slot},
 static PyType_Slot array_slots[] = {
-    {Py_nb_add, array_add}, {Py_nb_inplace_add, array_inplace_add},
-    {Py_nb_subtract, array_subtract}, {Py_nb_inplace_subtract, array_inplace_subtract},
-    {Py_nb_multiply, array_multiply}, {Py_nb_inplace_multiply, array_inplace_multiply},
-    {Py_nb_true_divide, array_true_divide}, {Py_nb_inplace_true_divide, array_inplace_true_divide},
-    {Py_nb_floor_divide, array_floor_divide},
-    {Py_nb_inplace_floor_divide, array_inplace_floor_divide},
-    {Py_nb_remainder, array_remainder}, {Py_nb_inplace_remainder, array_inplace_remainder},
-    {Py_nb_power, array_power}, {Py_nb_inplace_power, array_inplace_power},
-    {Py_nb_lshift, array_lshift}, {Py_nb_inplace_lshift, array_inplace_lshift},
-    {Py_nb_rshift, array_rshift}, {Py_nb_inplace_rshift, array_inplace_rshift},
-    {Py_nb_and, array_and}, {Py_nb_inplace_and, array_inplace_and},
-    {Py_nb_or, array_or}, {Py_nb_inplace_or, array_inplace_or},
-    {Py_nb_xor, array_xor}, {Py_nb_inplace_xor, array_inplace_xor},
+    BINARIES(SLOTS) {Py_nb_power, array_power}, {Py_nb_inplace_power, array_inplace_power},
     {Py_nb_divmod, array_divmod}, {Py_nb_negative, array_negative},
     {Py_nb_positive, array_positive}, {Py_nb_absolute, array_absolute},
     {Py_nb_invert, array_invert}, {Py_nb_bool, array_bool}, {Py_nb_int, array_int},

@@ -12,49 +12,20 @@ typedef struct {
     npa_exactness exact;
 } operator;
 enum {
-    ADD,
-    SUBTRACT,
-    MULTIPLY,
-    TRUE_DIVIDE,
-    FLOOR_DIVIDE,
-    REMAINDER,
-    AND,
-    OR,
-    XOR,
-    NEGATIVE,
-    ABSOLUTE,
-    INVERT,
-    SQUARE,
-    POWER,
-    LESS,
-    LESS_EQUAL,
-    EQUAL,
-    NOT_EQUAL,
-    GREATER,
-    GREATER_EQUAL,
-    OPERATORS
+    ADD, SUBTRACT, MULTIPLY, TRUE_DIVIDE, FLOOR_DIVIDE, REMAINDER, AND, OR, XOR, NEGATIVE, ABSOLUTE,
+    INVERT, SQUARE, POWER, LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, OPERATORS
 };
 PyUFuncObject *npa_small_refused;
-static operator operators[OPERATORS] = {[ADD] = {.name = "add"},
-                                        [SUBTRACT] = {.name = "subtract"},
-                                        [MULTIPLY] = {.name = "multiply"},
-                                        [TRUE_DIVIDE] = {.name = "divide"},
-                                        [FLOOR_DIVIDE] = {.name = "floor_divide"},
-                                        [REMAINDER] = {.name = "remainder"},
-                                        [AND] = {.name = "bitwise_and"},
-                                        [OR] = {.name = "bitwise_or"},
-                                        [XOR] = {.name = "bitwise_xor"},
-                                        [NEGATIVE] = {.name = "negative"},
-                                        [ABSOLUTE] = {.name = "absolute"},
-                                        [INVERT] = {.name = "invert"},
-                                        [SQUARE] = {.name = "square"},
-                                        [POWER] = {.name = "power"},
-                                        [LESS] = {.name = "less"},
-                                        [LESS_EQUAL] = {.name = "less_equal"},
-                                        [EQUAL] = {.name = "equal"},
-                                        [NOT_EQUAL] = {.name = "not_equal"},
-                                        [GREATER] = {.name = "greater"},
-                                        [GREATER_EQUAL] = {.name = "greater_equal"}};
+static operator operators[OPERATORS] = {
+    [ADD] = {.name = "add"}, [SUBTRACT] = {.name = "subtract"}, [MULTIPLY] = {.name = "multiply"},
+    [TRUE_DIVIDE] = {.name = "divide"}, [FLOOR_DIVIDE] = {.name = "floor_divide"},
+    [REMAINDER] = {.name = "remainder"}, [AND] = {.name = "bitwise_and"},
+    [OR] = {.name = "bitwise_or"}, [XOR] = {.name = "bitwise_xor"},
+    [NEGATIVE] = {.name = "negative"}, [ABSOLUTE] = {.name = "absolute"},
+    [INVERT] = {.name = "invert"}, [SQUARE] = {.name = "square"}, [POWER] = {.name = "power"},
+    [LESS] = {.name = "less"}, [LESS_EQUAL] = {.name = "less_equal"}, [EQUAL] = {.name = "equal"},
+    [NOT_EQUAL] = {.name = "not_equal"}, [GREATER] = {.name = "greater"},
+    [GREATER_EQUAL] = {.name = "greater_equal"}};
 
 /* What NumPy's slot would do no more about than to call the ufunc. */
 static bool is_number_alone(PyObject *o)
