@@ -25,7 +25,7 @@ NPA_EACH_PROCESSOR static int line_of_longs(const char *p, npy_intp stride, npy_
                                             npy_intp extent)
 {
     if (stride == 8) {
-        stride = 8; /* a loop of its own: its loads are next to each other */
+        stride = 8; /* a loop of its own: its loads are next to each other; half the time */
         SIGNS(int64_t, uint64_t);
     }
     SIGNS(int64_t, uint64_t);

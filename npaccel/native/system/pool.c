@@ -302,7 +302,8 @@ static void open_job(job *j, int helpers)
 }
 
 /* What launches took that followed each other so closely that a worker stays awake in between: as
- * much is to be expected of those that come. */
+ * much is to be expected of those that come. (Without this exp of 512 KB, again and again, takes
+ * 53 us, not 33.) */
 static int64_t burst(int64_t now)
 {
     bool closely = now - atomic_load_explicit(&pool.ended, memory_order_relaxed) < SPIN_NS;
@@ -317,7 +318,8 @@ static void add_to_burst(int64_t before, int64_t begun)
 }
 
 /* Linux wakes a thread where it slept, or beside who wakes it, often enough on one processor with
- * him, and lets the two take turns there for milliseconds while another processor is idle. */
+ * him, and lets the two take turns there for milliseconds while another processor is idle. (Without
+ * this five operations on 8 MB take 606 us, not 198, on two processors.) */
 static void keep_apart(void)
 {
     if (atomic_load(&pool.started) <= APART && pthread_mutex_trylock(&pool.lock) == 0) {

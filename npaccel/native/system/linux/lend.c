@@ -1,5 +1,5 @@
 /* lend.c: one thread's processor is lent to a process that works until there is something to read
- * from it. */
+ * from it. (Without this a first process of steps on a grid takes up to a fifth longer.) */
 #include "system/system.h"
 
 #include <poll.h>
