@@ -52,6 +52,78 @@ static inline bool npa_append(PyObject **list, PyObject *item)
     return good;
 }
 
+/* Room in *array, which has room for *cap, for element number n, of `size` bytes. False: out of
+ * memory, and all is as it was. */
+static inline bool npa_grow(void *array, int n, int *cap, size_t size)
+{
+    void **at = array;
+    int more = n < *cap ? *cap : *cap > 0 ? 2 * *cap : 64;
+    void *grown = more > *cap ? realloc(*at, size * (size_t)more) : *at;
+    if (grown != NULL) {
+        *at = grown, *cap = more;
+    }
+    return n < *cap;
+}
+
+/* References to n objects. */
+static inline PyObject *npa_tuple_of(PyObject *const *items, Py_ssize_t n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (Py_ssize_t i = 0; tuple != NULL && i < n; i++) {
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(items[i]));
+    }
+    return tuple;
+}
+
+/* Item number i of a tuple that is made, of which nobody else knows; NULL, with an error set, for
+ * its items: the tuple goes. As above. */
+static inline bool npa_fill_in(PyObject **tuple, Py_ssize_t i, PyObject *item)
+{
+    if (item == NULL) {
+        Py_CLEAR(*tuple);
+    } else {
+        PyTuple_SET_ITEM(*tuple, i, item);
+    }
+    return item != NULL;
+}
+
+/* A tuple of what a function gives for each item of another one: new references. */
+static inline PyObject *npa_mapped(PyObject *items, PyObject *(*each)(PyObject *))
+{
+    PyObject *tuple = PyTuple_New(PyTuple_GET_SIZE(items));
+    for (Py_ssize_t i = 0; tuple != NULL && i < PyTuple_GET_SIZE(items); i++) {
+        npa_fill_in(&tuple, i, each(PyTuple_GET_ITEM(items, i)));
+    }
+    return tuple;
+}
+
+/* The arguments of a call in a tuple and a dict; with them Python's function is called. false: an
+ * error. */
+static inline bool npa_packed(PyObject *const *args, Py_ssize_t n, PyObject *names,
+                              PyObject **tuple, PyObject **kwargs)
+{
+    *tuple = npa_tuple_of(args, n), *kwargs = PyDict_New();
+    bool good = *tuple != NULL && *kwargs != NULL;
+    for (Py_ssize_t i = 0; good && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        good = PyDict_SetItem(*kwargs, PyTuple_GET_ITEM(names, i), args[n + i]) == 0;
+    }
+    return good;
+}
+
+/* An array of that class over memory of `base`, which it keeps. */
+static inline PyObject *npa_view_over(PyArrayObject *base, PyTypeObject *type, PyArray_Descr *descr,
+                                      int ndim, const npy_intp *shape, const npy_intp *strides,
+                                      char *data, int flags)
+{
+    Py_INCREF(descr);
+    PyObject *view = PyArray_NewFromDescr(type, descr, ndim, shape, strides, data, flags, NULL);
+    if (view != NULL &&
+        PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)base)) < 0) {
+        Py_CLEAR(view);
+    }
+    return view;
+}
+
 /* A flag of NumPy's own, in no header: see broadcast_arrays. */
 #define NPA_WARN_ON_WRITE ((int)(1u << 31))
 

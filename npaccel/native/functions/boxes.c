@@ -11,15 +11,8 @@
 /* An exact view of memory that `a` keeps. */
 PyArrayObject *npa_view_of(PyArrayObject *a, char *data, const npa_form *f)
 {
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    Py_INCREF(descr);
-    PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(
-        &PyArray_Type, descr, f->ndim, f->lengths, f->strides, data,
-        PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
-    if (view != NULL && PyArray_SetBaseObject(view, Py_NewRef((PyObject *)a)) < 0) {
-        Py_CLEAR(view);
-    }
-    return view;
+    return (PyArrayObject *)npa_view_over(a, &PyArray_Type, PyArray_DESCR(a), f->ndim, f->lengths,
+                                          f->strides, data, PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE);
 }
 
 /* to[...] = from, of views with these forms. As npa_record_map. */

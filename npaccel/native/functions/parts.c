@@ -35,16 +35,10 @@ static PyArrayObject *part_of(PyArrayObject *a, int axis, npy_intp from, npy_int
     for (int i = 0; i < PyArray_NDIM(a); i++) {
         dims[i] = i == axis ? count : PyArray_DIM(a, i);
     }
-    Py_INCREF(PyArray_DESCR(a));
-    PyObject *part = PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), PyArray_NDIM(a), dims,
+    return (PyArrayObject *)npa_view_over(a, &PyArray_Type, PyArray_DESCR(a), PyArray_NDIM(a), dims,
                                           PyArray_STRIDES(a),
                                           PyArray_BYTES(a) + from * PyArray_STRIDE(a, axis),
-                                          PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
-    if (part != NULL &&
-        PyArray_SetBaseObject((PyArrayObject *)part, Py_NewRef((PyObject *)a)) < 0) {
-        Py_CLEAR(part);
-    }
-    return (PyArrayObject *)part;
+                                          PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE);
 }
 
 static bool do_part(job *j, npy_intp from, npy_intp count)

@@ -18,15 +18,8 @@ typedef struct {
 static PyObject *missed(macro *m, PyObject *const *args, Py_ssize_t n, PyObject *names,
                         const char *why)
 {
-    PyObject *tuple = PyTuple_New(n), *kwargs = PyDict_New(), *result = NULL;
-    bool good = tuple != NULL && kwargs != NULL;
-    for (Py_ssize_t i = 0; good && i < n; i++) {
-        PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
-    }
-    for (Py_ssize_t i = 0; good && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
-        good = PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[n + i]) == 0;
-    }
-    if (good) {
+    PyObject *tuple, *kwargs, *result = NULL;
+    if (npa_packed(args, n, names, &tuple, &kwargs)) {
         result = npa_without_us(PyObject_CallFunction(m->miss, "OOs", tuple, kwargs, why));
     }
     Py_XDECREF(tuple), Py_XDECREF(kwargs);

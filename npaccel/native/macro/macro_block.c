@@ -45,22 +45,11 @@ static bool are_arrays(PyObject *arrays)
     return all;
 }
 
-/* The same arrays, plain ones wrapped. */
-static PyObject *wrapped(PyObject *arrays)
+/* The same array, a plain one wrapped. */
+static PyObject *wrapped(PyObject *o)
 {
-    Py_ssize_t n = PyTuple_GET_SIZE(arrays);
-    PyObject *all = PyTuple_New(n);
-    for (Py_ssize_t i = 0; all != NULL && i < n; i++) {
-        PyObject *o = PyTuple_GET_ITEM(arrays, i);
-        o = PyArray_CheckExact(o) ? PyArray_View((PyArrayObject *)o, NULL, npa_array_type)
-                                  : Py_NewRef(o);
-        if (o == NULL) {
-            Py_CLEAR(all);
-        } else {
-            PyTuple_SET_ITEM(all, i, o);
-        }
-    }
-    return all;
+    return PyArray_CheckExact(o) ? PyArray_View((PyArrayObject *)o, NULL, npa_array_type)
+                                 : Py_NewRef(o);
 }
 
 static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -79,7 +68,7 @@ static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     b->blocks = Py_NewRef(blocks), b->name = Py_NewRef(name), b->control = Py_NewRef(control);
     b->boundscheck = boundscheck;
-    b->arrays = wrapped(arrays);
+    b->arrays = npa_mapped(arrays, wrapped);
     if (b->arrays == NULL) {
         Py_CLEAR(b);
     }

@@ -2,18 +2,9 @@
 #include "macro/macro.h"
 #include "macro/replay.h"
 
-static PyObject *tuple_of(PyObject *const *items, int n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (int i = 0; tuple != NULL && i < n; i++) {
-        PyTuple_SET_ITEM(tuple, i, Py_NewRef(items[i]));
-    }
-    return tuple;
-}
-
 int npa_replay_draw(const npa_replay *r, npa_frame *f)
 {
-    PyObject *generators = tuple_of(f->generators, r->ngenerators);
+    PyObject *generators = npa_tuple_of(f->generators, r->ngenerators);
     npa_suspended++; /* what they give is NumPy's, also in a block */
     PyObject *drawn = generators != NULL ? PyObject_CallMethod(r->draws, "draw", "(O)", generators)
                                          : NULL;

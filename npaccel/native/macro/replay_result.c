@@ -12,13 +12,9 @@ static PyObject *make_view(const npa_replay *r, const npa_node *node, npa_frame 
         }
     }
     base = node->flag ? base : PyArray_BYTES((PyArrayObject *)of);
-    PyObject *made = PyArray_NewFromDescr(
-        Py_TYPE(of), (PyArray_Descr *)Py_NewRef(node->object), node->n, node->lengths,
-        node->lengths + node->n, base + node->offset, node->type ? NPY_ARRAY_WRITEABLE : 0, NULL);
-    if (made != NULL && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(of)) < 0) {
-        Py_CLEAR(made);
-    }
-    return made;
+    return npa_view_over((PyArrayObject *)of, Py_TYPE(of), (PyArray_Descr *)node->object, node->n,
+                         node->lengths, node->lengths + node->n, base + node->offset,
+                         node->type ? NPY_ARRAY_WRITEABLE : 0);
 }
 
 static PyObject *make(const npa_replay *r, const npa_node **at, npa_frame *f);

@@ -23,21 +23,6 @@ int npa_section_block_stop(const char *kind, const char *what)
     return done != NULL ? 0 : -1;
 }
 
-/* Room for one more of `size` bytes in *at. */
-bool npa_section_grow(void *at, int n, int *cap, size_t size)
-{
-    void **p = at;
-    if (n < *cap) {
-        return true;
-    }
-    int more = *cap ? 2 * *cap : 16;
-    void *grown = realloc(*p, size * (size_t)more);
-    if (grown != NULL) {
-        *p = grown, *cap = more;
-    }
-    return grown != NULL;
-}
-
 /* --------------------------------------------------------------------------------- buffers */
 
 void npa_spot_leave(npa_spot *spot)
@@ -50,7 +35,7 @@ void npa_spot_leave(npa_spot *spot)
 
 static npa_spot *add_spot(npa_section *s, size_t size)
 {
-    npa_spot *spot = npa_section_grow(&s->spots, s->nspots, &s->spots_cap, sizeof *s->spots)
+    npa_spot *spot = npa_grow(&s->spots, s->nspots, &s->spots_cap, sizeof *s->spots)
                          ? calloc(1, sizeof *spot) : NULL;
     if (spot != NULL) {
         spot->section = s, spot->size = size;
@@ -282,7 +267,7 @@ npa_queue *npa_section_queue(void) { return &npa_here->q; }
 bool npa_section_bind(int request, int operand, int slot)
 {
     npa_section *s = npa_here;
-    if (!npa_section_grow(&s->bindings, s->nbindings, &s->bindings_cap, sizeof *s->bindings)) {
+    if (!npa_grow(&s->bindings, s->nbindings, &s->bindings_cap, sizeof *s->bindings)) {
         return false;
     }
     s->bindings[s->nbindings++] = (binding){request, operand, slot};

@@ -43,8 +43,6 @@ extern __thread PyObject *npa_section_block;
 extern __thread PyObject *npa_section_aside;
 /* It is told of a read of what is pending, and may raise. 0 or -1 */
 int npa_section_block_stop(const char *kind, const char *what);
-/* Room for one more of `size` bytes in *at. */
-bool npa_section_grow(void *at, int n, int *cap, size_t size);
 void npa_spot_leave(npa_spot *spot);
 npa_spot *npa_spot_of(PyArrayObject *a);
 int npa_spot_index(const npa_section *s, const npa_spot *spot);

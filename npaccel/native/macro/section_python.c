@@ -117,12 +117,11 @@ static PyObject *section_view(PyObject *self, PyObject *args)
                           PyArray_IntpConverter, &strides, &writable)) {
         return NULL;
     }
-    PyObject *made = PyArray_NewFromDescr(npa_array_type, descr, shape.len, shape.ptr, strides.ptr,
-                                          PyArray_BYTES((PyArrayObject *)buffer) + offset,
-                                          writable ? NPY_ARRAY_WRITEABLE : 0, NULL);
-    if (made != NULL && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(buffer)) < 0) {
-        Py_CLEAR(made);
-    }
+    PyObject *made = npa_view_over((PyArrayObject *)buffer, npa_array_type, descr, shape.len,
+                                   shape.ptr, strides.ptr,
+                                   PyArray_BYTES((PyArrayObject *)buffer) + offset,
+                                   writable ? NPY_ARRAY_WRITEABLE : 0);
+    Py_DECREF(descr);
     PyDimMem_FREE(shape.ptr), PyDimMem_FREE(strides.ptr);
     return made;
 }
@@ -165,20 +164,15 @@ static PyObject *section_buffers(PyObject *self, PyObject *nothing)
     npa_lock();
     npa_collect_dead();
     npa_unlock();
-    PyObject *list = PyList_New(s->nspots);
+    PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < s->nspots; i++) {
         npa_spot *p = s->spots[i];
         bool changed = p->copy != NULL && memcmp(p->copy, p->base, p->size) != 0;
-        PyObject *item = Py_BuildValue(
+        npa_append(&list, Py_BuildValue(
             "(nNNNOKN)", (Py_ssize_t)p->size, PyBool_FromLong(p->written),
             PyBool_FromLong(p->owner == NULL && !atomic_load(&p->gone)),
             PyBool_FromLong(atomic_load(&p->raw)), p->owner != NULL ? p->owner : Py_None,
-            (unsigned long long)(uintptr_t)p->base, PyBool_FromLong(changed));
-        if (item == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
+            (unsigned long long)(uintptr_t)p->base, PyBool_FromLong(changed)));
     }
     return list;
 }
@@ -208,16 +202,11 @@ static PyObject *section_sites(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     npa_section *s = (npa_section *)self;
-    PyObject *list = PyList_New(s->q.nrequests);
+    PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < s->q.nrequests; i++) {
         npa_request *r = request_at(s, i);
-        PyObject *item = Py_BuildValue("(OOi)", r->rule->name, r->code ? r->code : Py_None,
-                                       (int)r->lasti);
-        if (item == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
+        npa_append(&list, Py_BuildValue("(OOi)", r->rule->name, r->code ? r->code : Py_None,
+                                       (int)r->lasti));
     }
     return list;
 }
@@ -227,15 +216,10 @@ static PyObject *section_bindings(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     npa_section *s = (npa_section *)self;
-    PyObject *list = PyList_New(s->nbindings);
+    PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < s->nbindings; i++) {
         binding b = s->bindings[i];
-        PyObject *item = Py_BuildValue("(iii)", (int)b.request, (int)b.operand, (int)b.slot);
-        if (item == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
+        npa_append(&list, Py_BuildValue("(iii)", (int)b.request, (int)b.operand, (int)b.slot));
     }
     return list;
 }
@@ -245,14 +229,9 @@ static PyObject *section_checks(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     npa_section *s = (npa_section *)self;
-    PyObject *list = PyList_New(s->nchecks);
+    PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < s->nchecks; i++) {
-        PyObject *item = Py_BuildValue("(ii)", (int)s->checks[i].buffer, (int)s->checks[i].last);
-        if (item == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
+        npa_append(&list, Py_BuildValue("(ii)", (int)s->checks[i].buffer, (int)s->checks[i].last));
     }
     return list;
 }

@@ -73,7 +73,7 @@ static PyObject *refuse(PyObject *module, PyObject *why)
 static bool add_check(check c)
 {
     npa_section *s = npa_here;
-    if (!npa_section_grow(&s->checks, s->nchecks, &s->checks_cap, sizeof *s->checks)) {
+    if (!npa_grow(&s->checks, s->nchecks, &s->checks_cap, sizeof *s->checks)) {
         PyErr_NoMemory();
         return false;
     }

@@ -8,15 +8,8 @@
 static PyObject *ufunc_slowly(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)self;
-    PyObject *inputs = PyTuple_New(n - 2), *kwargs = PyDict_New(), *result = NULL;
-    for (Py_ssize_t i = 2; inputs != NULL && i < n; i++) {
-        PyTuple_SET_ITEM(inputs, i - 2, Py_NewRef(args[i]));
-    }
-    bool good = inputs != NULL && kwargs != NULL;
-    for (Py_ssize_t i = 0; good && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
-        good = PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[n + i]) == 0;
-    }
-    if (good) {
+    PyObject *inputs, *kwargs, *result = NULL;
+    if (npa_packed(args + 2, n - 2, names, &inputs, &kwargs)) {
         int before = npa_now(NPA_RECORDING);
         result = PyObject_CallFunctionObjArgs(npa_hook_ufunc, args[0], args[1], inputs, kwargs,
                                               NULL);

@@ -109,19 +109,7 @@ static PyObject *settled_indices(PyObject *key)
         }
         any |= indices;
     }
-    if (!any || !tuple) {
-        return any ? npa_settled(key) : NULL;
-    }
-    PyObject *parts = PyTuple_New(n);
-    for (Py_ssize_t i = 0; parts != NULL && i < n; i++) {
-        PyObject *part = npa_settled(PyTuple_GET_ITEM(key, i));
-        if (part == NULL) {
-            Py_CLEAR(parts);
-        } else {
-            PyTuple_SET_ITEM(parts, i, part);
-        }
-    }
-    return parts;
+    return !any ? NULL : tuple ? npa_mapped(key, npa_settled) : npa_settled(key);
 }
 
 /* NumPy does it. 0 or -1. */

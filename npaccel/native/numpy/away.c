@@ -98,14 +98,8 @@ PyObject *npa_rebased_py(PyObject *module, PyObject *args)
     if (PyArray_BYTES(result) < low || PyArray_BYTES(result) >= high) {
         return Py_NewRef((PyObject *)result);
     }
-    Py_INCREF(PyArray_DESCR(result));
-    PyObject *view = PyArray_NewFromDescr(
-        Py_TYPE(result), PyArray_DESCR(result), PyArray_NDIM(result), PyArray_DIMS(result),
-        PyArray_STRIDES(result), PyArray_BYTES(a) + (PyArray_BYTES(result) - PyArray_BYTES(part)),
-        PyArray_FLAGS(result) & NPY_ARRAY_WRITEABLE, NULL);
-    if (view != NULL &&
-        PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)a)) < 0) {
-        Py_CLEAR(view);
-    }
-    return view;
+    return npa_view_over(a, Py_TYPE(result), PyArray_DESCR(result), PyArray_NDIM(result),
+                         PyArray_DIMS(result), PyArray_STRIDES(result),
+                         PyArray_BYTES(a) + (PyArray_BYTES(result) - PyArray_BYTES(part)),
+                         PyArray_FLAGS(result) & NPY_ARRAY_WRITEABLE);
 }

@@ -13,6 +13,12 @@ static bool is_whole(PyObject *o)
            !(PyArray_ISUNSIGNED(a) && PyArray_ITEMSIZE(a) == sizeof(npy_intp));
 }
 
+/* What NumPy takes it for. */
+static PyObject *basic(PyObject *part)
+{
+    return is_whole(part) ? PyNumber_Index(part) : Py_NewRef(part);
+}
+
 PyObject *npa_basic_key(PyObject *key)
 {
     bool tuple = PyTuple_CheckExact(key), any = false;
@@ -30,20 +36,7 @@ PyObject *npa_basic_key(PyObject *key)
     if (!any || npa_here != NULL) {
         return NULL;
     }
-    if (!tuple) {
-        return PyNumber_Index(key);
-    }
-    PyObject *basic = PyTuple_New(n);
-    for (Py_ssize_t i = 0; basic != NULL && i < n; i++) {
-        PyObject *part = PyTuple_GET_ITEM(key, i);
-        part = is_whole(part) ? PyNumber_Index(part) : Py_NewRef(part);
-        if (part == NULL) {
-            Py_CLEAR(basic);
-        } else {
-            PyTuple_SET_ITEM(basic, i, part);
-        }
-    }
-    return basic;
+    return tuple ? npa_mapped(key, basic) : basic(key);
 }
 
 /* A copy of what `view` shows, its axes as NumPy's copy has them: 1 recorded, 0 NumPy should do it,
@@ -273,13 +266,8 @@ static PyObject *key_of_item(PyArrayObject *a, PyObject *const *args, Py_ssize_t
     at += at < 0 ? size : 0;
     PyObject *key = n == ndim || (at >= 0 && at < size) ? PyTuple_New(ndim) : NULL;
     for (int i = ndim - 1; key != NULL && i >= 0; i--) {
-        PyObject *index = n == ndim ? Py_NewRef(args[i])
-                                    : PyLong_FromSsize_t(at % PyArray_DIM(a, i));
-        if (index == NULL) {
-            Py_CLEAR(key);
-            break;
-        }
-        PyTuple_SET_ITEM(key, i, index);
+        npa_fill_in(&key, i, n == ndim ? Py_NewRef(args[i])
+                                       : PyLong_FromSsize_t(at % PyArray_DIM(a, i)));
         at /= PyArray_DIM(a, i);
     }
     return key;

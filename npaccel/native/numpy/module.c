@@ -251,12 +251,7 @@ static void put_counters(PyObject **table, const npa_counters *c)
     uint64_t kernels = 0;
     PyObject *launches = PyTuple_New(NPA_OWNERS);
     for (int i = 0; launches != NULL && i < NPA_OWNERS; i++) {
-        PyObject *value = PyLong_FromUnsignedLongLong(c->launches[i]);
-        if (value == NULL) {
-            Py_CLEAR(launches);
-            break;
-        }
-        PyTuple_SET_ITEM(launches, i, value);
+        npa_fill_in(&launches, i, PyLong_FromUnsignedLongLong(c->launches[i]));
         kernels += c->launches[i];
     }
     put_row(table, "launches", launches);

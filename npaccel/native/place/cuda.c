@@ -242,12 +242,7 @@ PyObject *npa_cuda_functions(PyObject *module, PyObject *addresses)
     }
     PyObject *result = PyErr_Occurred() ? NULL : PyTuple_New(FUNCTIONS);
     for (int i = 0; result != NULL && i < FUNCTIONS; i++) {
-        PyObject *address = PyLong_FromVoidPtr(functions[i]);
-        if (address == NULL) {
-            Py_CLEAR(result);
-        } else {
-            PyTuple_SET_ITEM(result, i, address);
-        }
+        npa_fill_in(&result, i, PyLong_FromVoidPtr(functions[i]));
     }
     return result;
 }

@@ -90,16 +90,11 @@ void npa_ledger_reset(void)
 /* [(rule's number, code, lasti)] */
 PyObject *npa_asked_told(const npa_asked *asked, int n)
 {
-    PyObject *list = PyList_New(n);
+    PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < n; i++) {
-        PyObject *row = Py_BuildValue("(IOi)", (unsigned)asked[i].rule->id,
-                                      asked[i].code != NULL ? asked[i].code : Py_None,
-                                      (int)asked[i].lasti);
-        if (row == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, row);
+        npa_append(&list, Py_BuildValue("(IOi)", (unsigned)asked[i].rule->id,
+                                        asked[i].code != NULL ? asked[i].code : Py_None,
+                                        (int)asked[i].lasti));
     }
     return list;
 }
@@ -148,14 +143,9 @@ PyObject *npa_ledger_told(PyObject *module, PyObject *nothing)
     (void)module, (void)nothing;
     int n = 0;
     entry *all = entries(&n);
-    PyObject *list = all != NULL ? PyList_New(n) : PyErr_NoMemory();
+    PyObject *list = all != NULL ? PyList_New(0) : PyErr_NoMemory();
     for (int i = 0; list != NULL && i < n; i++) {
-        PyObject *row = entry_told(&all[i]);
-        if (row == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, row);
+        npa_append(&list, entry_told(&all[i]));
     }
     for (int i = 0; i < n; i++) {
         Py_DECREF(all[i].of->program);

@@ -69,14 +69,9 @@ static npa_instruction *add(lowering *l, enum npa_action action, int n)
 {
     static npa_instruction nothing;
     npa_tape *t = l->tape;
-    if (t->n == t->cap) {
-        int cap = t->cap ? 2 * t->cap : 64;
-        npa_instruction *grown = realloc(t->list, sizeof *grown * (size_t)cap);
-        if (grown == NULL) {
-            l->failed = true;
-            return &nothing;
-        }
-        t->list = grown, t->cap = cap;
+    if (!npa_grow(&t->list, t->n, &t->cap, sizeof *t->list)) {
+        l->failed = true;
+        return &nothing;
     }
     npa_instruction *i = &t->list[t->n++];
     memset(i, 0, sizeof *i);

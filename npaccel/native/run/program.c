@@ -325,23 +325,14 @@ static PyObject *program_timing(PyObject *self, void *closure)
                          1e-9 * (double)p->total_ns);
 }
 
-static PyObject *program_last(PyObject *self, void *closure)
+/* Of the time that lies there in a program. */
+static PyObject *program_seconds(PyObject *self, void *offset)
 {
-    (void)closure;
-    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->last_ns);
+    uint64_t ns;
+    memcpy(&ns, (char *)self + (uintptr_t)offset, sizeof ns);
+    return PyFloat_FromDouble(1e-9 * (double)ns);
 }
-
-static PyObject *program_baseline(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->baseline_ns);
-}
-
-static PyObject *program_lost(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->lost_ns);
-}
+#define SECONDS(of) (void *)offsetof(npa_program, of##_ns)
 
 static int program_set_baseline(PyObject *self, PyObject *value, void *closure)
 {
@@ -367,12 +358,6 @@ static int program_set_compares(PyObject *self, PyObject *value, void *closure)
     return 0;
 }
 
-static PyObject *program_home(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->home_ns);
-}
-
 /* Per step why its device did not run it the last time, 0: it did, or there is none; which part
  * of it that did when it was divided, and how that was decided, as npa_choice_told has it. */
 static PyObject *program_missed(PyObject *self, void *closure)
@@ -382,13 +367,8 @@ static PyObject *program_missed(PyObject *self, void *closure)
     PyObject *all = PyTuple_New(p->nsteps);
     for (int i = 0; all != NULL && i < p->nsteps; i++) {
         const step *s = &p->steps[i];
-        PyObject *why = Py_BuildValue("(idN)", (int)s->missed, s->shares.there,
-                                      npa_choice_told(&s->division));
-        if (why == NULL) {
-            Py_CLEAR(all);
-            break;
-        }
-        PyTuple_SET_ITEM(all, i, why);
+        npa_fill_in(&all, i, Py_BuildValue("(idN)", (int)s->missed, s->shares.there,
+                                           npa_choice_told(&s->division)));
     }
     return all;
 }
@@ -462,13 +442,15 @@ static PyGetSetDef program_getset[] = {
     {"used", program_used, NULL, "Number of the last flush that looked it up.", NULL},
     {"info", program_info, program_set_info, "What the planner attached.", NULL},
     {"timing", program_timing, NULL, "Whole runs, seconds of the best one, of all.", NULL},
-    {"last", program_last, NULL, "Seconds of the last whole run.", NULL},
-    {"baseline", program_baseline, program_set_baseline,
-     "Seconds that NumPy's loops take; 0: unknown.", NULL},
+    {"last", program_seconds, NULL, "Seconds of the last whole run.", SECONDS(last)},
+    {"baseline", program_seconds, program_set_baseline,
+     "Seconds that NumPy's loops take; 0: unknown.", SECONDS(baseline)},
     {"compares", program_compares, program_set_compares,
      "Whether NumPy's loops are to show once what they take for it, as a loop's round.", NULL},
-    {"lost", program_lost, NULL, "Seconds that kernels took which were given up; 0: none.", NULL},
-    {"home", program_home, NULL, "Seconds that bringing its results home took, of all runs.", NULL},
+    {"lost", program_seconds, NULL, "Seconds that kernels took which were given up; 0: none.",
+     SECONDS(lost)},
+    {"home", program_seconds, NULL, "Seconds that bringing its results home took, of all runs.",
+     SECONDS(home)},
     {"missed", program_missed, NULL, "Per step how its device ran it.", NULL},
     {"due", program_due, NULL, "Whether it is to be reviewed.", NULL},
     {"single", program_is_single, NULL, "Whether it runs request by request.", NULL},
