@@ -373,3 +373,31 @@ def test_copies_that_are_shifted_by_less_than_a_vector(dtype: str) -> None:
                 expected = np.zeros(n, dtype)
                 expected[shift : shift + many] = np.arange(many).astype(dtype)
                 np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count"),
+    [("u1", 200), *((dtype, 30_011) for dtype in ("i2", "i4", "u8", "f4", "f8"))],
+)
+def test_ranges_of_each_type(dtype: str, count: int, threads: int) -> None:
+    expected = np.arange(3, 3 + count, dtype=dtype)
+    with npaccel.accelerate(min_size=0):
+        made = np.arange(3, 3 + count, dtype=dtype)
+        twice = made + made
+    assert made.dtype == expected.dtype
+    assert made.tobytes() == expected.tobytes()
+    assert twice.tobytes() == (expected + expected).tobytes()
+
+
+@pytest.mark.parametrize("arrays", ["xy", "x", "y", ""])
+def test_complex_numbers_where_a_mask_says(arrays: str, threads: int) -> None:
+    """Of each mask, of two arrays, of one and a number, and of two numbers."""
+    values = start("c16", 7, (ROWS, COLUMNS))
+    mask = values.real > 0.5
+    x = values if "x" in arrays else 1j
+    y = values[::-1].copy() if "y" in arrays else 2.5
+    expected = np.where(mask, x, y)
+    with npaccel.accelerate(min_size=0):
+        found = np.where(mask, x, y) + 0
+    assert np.asarray(found).dtype == expected.dtype
+    assert np.asarray(found).tobytes() == (expected + 0).tobytes()
