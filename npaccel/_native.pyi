@@ -510,8 +510,6 @@ class DeviceKernel:
     group_size: work items of each.
     """
 
-    failed: bool
-
     def __new__(
         cls,
         functions: tuple[int, int, int, int, int],

@@ -254,18 +254,8 @@ static PyObject *device_launch(PyObject *self, PyObject *args)
     return PyLong_FromLong(error);
 }
 
-static PyObject *device_failed(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyBool_FromLong(((device_object *)self)->device.failed);
-}
-
 static PyMethodDef device_methods[] = {
     {"launch", device_launch, METH_VARARGS, NPA_DOC_DeviceKernel_launch}, {NULL}};
-
-static PyGetSetDef device_getset[] = {
-    {"failed", device_failed, NULL, "Whether a launch failed; it is not tried again.", NULL},
-    {NULL}};
 
 PyTypeObject npa_device_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.DeviceKernel",
@@ -274,7 +264,6 @@ PyTypeObject npa_device_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "A kernel that a device's driver runs, with what a launch needs to know.",
     .tp_methods = device_methods,
-    .tp_getset = device_getset,
     .tp_new = device_new,
 };
 
