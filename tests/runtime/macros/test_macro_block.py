@@ -56,6 +56,17 @@ def test_small_arrays_are_recorded_only_inside():
     assert type(x + 1) is np.ndarray and npaccel.stats()["requests"] == 0
 
 
+def test_ufuncs_by_name_in_a_block_within_accelerate():
+    """Of small arrays, in rounds that are recorded and in those that stand aside."""
+    plain, other = rand(10), rand(10, 1)
+    x = npaccel.asarray(plain)
+    expected = np.maximum(np.multiply(np.add(plain, 1.0), other), 0.75)
+    for _ in range(60):
+        with npaccel.accelerate(), npaccel.macro("by name", x):
+            y = np.maximum(np.multiply(np.add(x, 1.0), other), 0.75)
+        assert np.array_equal(y, expected)
+
+
 def test_control_values_choose_the_variant():
     for i in range(6):
         x = npaccel.asarray(rand(20, i))
