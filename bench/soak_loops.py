@@ -49,8 +49,7 @@ from npaccel import _native
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "runtime"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import loops
-
-from tests.dispatch.small.comparison import bits
+from telling import comparable
 
 MAKERS = (
     "np.zeros({n})",
@@ -301,19 +300,6 @@ def outcome(code: Any, **more: Any) -> list[Any]:
         promised = isinstance(value, concurrent.futures.Future)
         shown.append(comparable(value.result(60) if promised else value))
     return shown
-
-
-def comparable(value: Any) -> Any:
-    """An array's dtype, shape and bits, but for those of a NaN; a text of anything else."""
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    plain = np.array(value)
-    if plain.dtype.names:  # what lies between the fields is no value
-        return plain.dtype.descr, repr(plain.tolist())
-    if plain.dtype.kind in "fc":
-        for part in (plain.real, plain.imag) if plain.dtype.kind == "c" else (plain,):
-            part[np.isnan(part)] = np.nan
-    return plain.dtype.str, plain.shape, bits(plain)
 
 
 def differences(seed: int) -> str:

@@ -39,6 +39,7 @@ import npaccel
 sys.path.insert(0, str(Path(__file__).parent))
 import soak_loops
 import soak_programs
+import telling
 from random_mixed import ARRAYS, written
 
 ELIDED = 1 << 18  # bytes of temporaries in which NumPy leaves a result, with their strides
@@ -65,7 +66,7 @@ def bits(x: np.ndarray) -> Any:
     if plain.dtype.kind in "fc" and plain.dtype.isnative:
         for part in (plain.real, plain.imag) if plain.dtype.kind == "c" else (plain,):
             part[np.isnan(part)] = np.nan
-    return soak_loops.bits(plain)
+    return telling.bits(plain)
 
 
 def facts(value: Any) -> Any:

@@ -35,7 +35,6 @@ import struct
 import sys
 import tempfile
 import threading
-import types
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -52,17 +51,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import soak_loops
 from call_arrays import Own
 from random_programs import Whole
+from telling import listen, named, same
 
 MOST_S = 300  # of a program: more is taken to hang
 THRESHOLDS = (0, 256, 4096, 4096, 65536, 1 << 18)
 PACES = ((0, 0), (1000, 1), (1, 1000))  # what rounds are said to take, recorded and by NumPy
 WORTHS = (0, 0, 1 << 16, 1 << 20)  # bytes that NumPy works on before anything new is recorded
-
-
-@contextlib.contextmanager
-def named(*arguments: Any, **options: Any) -> Iterator[Any]:
-    """What `npaccel.macro(name, ...)` is to a program in NumPy."""
-    yield types.SimpleNamespace(arrays=arguments[1:])
 
 
 class Nothing(contextlib.ContextDecorator):
@@ -73,10 +67,6 @@ class Nothing(contextlib.ContextDecorator):
 
     def __exit__(self, *error: object) -> None:
         pass
-
-
-def same(value: Any) -> Any:
-    return value
 
 
 def quantum(x: Any) -> Any:
@@ -127,22 +117,6 @@ def io_bytes(x: np.ndarray) -> bytes:
         file.write(np.nan_to_num(np.clip(x, -99, 99)).astype(np.int32))
         file.seek(0)
         return file.read(400)
-
-
-def listen(told: list[Any]) -> None:
-    """Note what is warned of with the program's line, also where NumPy's own code warns."""
-
-    def note(w: warnings.WarningMessage) -> None:
-        if w.category is ResourceWarning:  # whenever the garbage goes
-            return
-        frame, line = sys._getframe(), w.lineno
-        if not w.filename.startswith("<program"):
-            while frame and not frame.f_code.co_filename.startswith("<program"):
-                frame = frame.f_back
-            line = frame.f_lineno if frame else -1
-        told.append((w.category.__name__, str(w.message), line))
-
-    warnings._showwarnmsg_impl = note
 
 
 def tune(k: int) -> None:

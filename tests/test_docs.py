@@ -124,9 +124,9 @@ NO_QUESTIONS = {
     "mixed_statements", "model_steps", "mutants", "namespaces", "npbench", "planted",
     "planted_programs", "profile_loop", "profiles", "program_statements", "program_texts",
     "random_calls", "random_grids", "random_mixed", "random_numbers", "random_programs", "rows",
-    "run_all", "smaller_loops", "soak_cache", "soak_calls", "soak_cluster", "soak_cluster_programs",
-    "soak_futures", "soak_grids", "soak_guard", "soak_loops", "soak_mixed", "soak_programs",
-    "special_functions", "steps", "tiny_calls", "weak_scaling", "weights", "whole",
+    "run_all", "smaller_loops", "soak_cache", "soak_calls", "soak_changing", "soak_cluster",
+    "soak_cluster_programs", "soak_futures", "soak_grids", "soak_guard", "soak_loops", "soak_mixed",
+    "soak_programs", "special_functions", "steps", "tiny_calls", "weak_scaling", "weights", "whole",
 }  # fmt: skip
 
 

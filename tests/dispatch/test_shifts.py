@@ -135,6 +135,24 @@ STENCILS: dict[str, Callable[[Array], Any]] = {
 }
 
 
+def read_before_it_is_full(x: Array) -> list[Array]:
+    """Memory with content, half of which is written, read, and written: nobody sees the whole."""
+    y = x * 3 - 1
+    if isinstance(y, npaccel.Array):
+        npaccel.evaluate(y)
+    n = len(x) // 2
+    y[:n] = x[len(x) - n :]
+    before = y[n:] * 2
+    y[n:] = x[: len(x) - n]
+    return [before, y + 1]
+
+
+@pytest.mark.parametrize("shape", [(8,), (300,), (9, 7), (40, 33)])
+def test_a_read_before_the_last_copy(shape: tuple[int, ...]) -> None:
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    check(read_before_it_is_full, lambda: (values.copy(),))
+
+
 @pytest.mark.parametrize("shape", [(3, 3), (4, 9), (40, 33), (70, 5), (3, 300)])
 @pytest.mark.parametrize("stencil", STENCILS.values(), ids=STENCILS)
 def test_stencils(stencil: Callable[[Array], Any], shape: tuple[int, ...]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 from authors import Author
+from changing import OURS, Changing, outcome
 
 import npaccel
 from npaccel import _native, this_process
@@ -49,8 +51,8 @@ def compiled(kernel: Kernel) -> tuple[str, CompiledKernel]:
     return kernel.name, bind(kernel, NO_CODE)
 
 
-def planned_here(limits: Limits) -> tuple[Plan, list[tuple[int, ...]], Template]:
-    """What planning comes to for what is pending, and the template of that."""
+def planned_here(limits: Limits) -> tuple[Plan, list[tuple[int, ...]], Any]:
+    """What planning comes to for what is pending, and the template of that, if it has one."""
     pending = _native.pending()
     trace, rules = decode(pending), list(portable(pending).rules.values())
     planned = plan(trace, limits=limits)
@@ -58,7 +60,7 @@ def planned_here(limits: Limits) -> tuple[Plan, list[tuple[int, ...]], Template]
     values = pending.values(tuple(number for pair in planned.consumed for number in pair))
     template = template_of(trace, planned, made, values, rules)
     layout = recipe_program(made.recipe()).layout()
-    return planned, layout, unpack_template(pack_template(template))
+    return planned, layout, template and unpack_template(pack_template(template))
 
 
 def same(a: Plan, b: Plan) -> None:
@@ -118,6 +120,38 @@ def test_filling_and_moving_is_planning(
                     templates.add_plan(name, template, planned)
                 author.pool.clear()
     assert min(fitting, moved) > least, "the property is worth nothing where no template fits"
+
+
+@pytest.mark.parametrize("seeds", [range(first, first + 20) for first in range(0, 60, 20)])
+def test_rounds_of_one_structure_have_one_plan(seeds, setting) -> None:
+    """In programs whose numbers come near each other, and near limits."""
+    setting("tiering", "off")
+    templates, limits, counts = Templates(256, lambda: None, lambda: ""), Limits(), [0, 0]
+
+    def met() -> None:
+        pending = _native.pending()
+        name = templates.name(pending) if len(pending) else ""
+        if name:
+            planned, layout, template = planned_here(limits)
+            for known in templates.known(name):
+                found = filled(known, pending)
+                assert found is None or found == layout
+                counts[0] += found is not None
+            made = templates.moved(name, pending)
+            if made is not None:
+                same(made, planned)
+                counts[1] += 1
+            if template is not None:
+                assert filled(template, pending) == layout
+                templates.add(name, template)
+                templates.add_plan(name, template, planned)
+        npaccel.evaluate()
+
+    for seed in seeds:
+        code = compile(Changing(seed, reads=False).program(), f"<program {seed}>", "exec")
+        with npaccel.accelerate():
+            outcome(code, {**OURS, "sync": met})
+    assert min(counts) > 40, "the property is worth nothing where no template fits"
 
 
 @pytest.mark.parametrize(
