@@ -73,7 +73,8 @@ class ScalarOperand:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One recorded operation. Inputs and outputs are already broadcast to `shape`.
+    """One recorded operation. Inputs and outputs are already broadcast to `shape`, and no output
+    shows an element twice (native/record/record.c).
 
     `loop` holds the dtypes of NumPy's inner loop, inputs then outputs; where an operand's own
     dtype differs the value is cast (unsafe) on the way in or out. `mask` is ufunc's ``where``:

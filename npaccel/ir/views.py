@@ -18,7 +18,6 @@ __all__ = [
     "between_cuts",
     "collapse_axes",
     "gathered",
-    "is_injective",
     "overlaps",
     "region",
     "respread",
@@ -125,21 +124,6 @@ def _span_below(a: Region, period: int) -> int | None:
 # alone. If these two arcs of a circle of length P do not meet, the regions do not. With P the
 # common stride this is the test on residues (a[::2] against a[1::2]), with P a row it tells
 # blocks of columns apart. Whatever is not proved disjoint is taken to overlap.
-
-
-def is_injective(view: View, shape: Sequence[int]) -> bool:
-    """Return whether different indices are proved to be different, non-overlapping elements."""
-    steps = sorted(
-        (abs(stride), extent)
-        for extent, stride in zip(shape, view.strides, strict=True)
-        if extent != 1
-    )
-    span = 1
-    for step, extent in steps:
-        if step < span:
-            return False
-        span += (extent - 1) * step
-    return True
 
 
 def between_cuts(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npaccel.ir.nodes import View
-from npaccel.ir.views import collapse_axes, is_injective, overlaps, region, respread
+from npaccel.ir.views import collapse_axes, overlaps, region, respread
 
 AXES = st.lists(st.tuples(st.integers(1, 4), st.integers(-9, 9)), max_size=3)
 VIEWS = st.tuples(st.sampled_from(("f4", "f8")), st.integers(30, 60), AXES)
@@ -37,13 +37,6 @@ def test_disjoint_means_disjoint(first: tuple, second: tuple) -> None:
     if not overlaps(a, b):
         assert not set(touched(*first)) & set(touched(*second))
         assert not overlaps(b, a)
-
-
-@settings(derandomize=True, deadline=None, max_examples=300)
-@given(VIEWS)
-def test_injective_views_hit_nothing_twice(view: tuple) -> None:
-    if is_injective(*as_view(*view)):
-        assert len(set(touched(*view))) == len(touched(*view))
 
 
 def test_what_must_be_told_apart() -> None:

@@ -14,7 +14,7 @@ from npaccel.ir.ops import find
 from npaccel.ir.passes.draft import Access, Cut, Draft, Fact, Pass
 from npaccel.ir.passes.rewrite import substitute
 from npaccel.ir.scalar import SCANNED, Pool, Value, usual
-from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
+from npaccel.ir.views import Region, gathered, overlaps, region, squeezed_axes
 
 __all__ = ["FACTS", "flag_kinds", "kinds_asked"]
 
@@ -44,7 +44,6 @@ class _Looker:
         self.cuts = cuts
         self.bodies: dict[tuple[str, tuple[str, ...], bool], _Measured] = {}
         self.regions: dict[tuple[str, int, tuple[int, ...], tuple[int, ...]], Region] = {}
-        self.moving: dict[tuple[tuple[int, ...], ...], bool] = {}
         self.casts: dict[tuple[str, str], frozenset[FlagKind]] = {}
 
     def body(self, request: Request) -> _Measured:
@@ -142,18 +141,7 @@ class _Looker:
         for access in accesses:
             if access.write and any(_clash(access, other) for other in accesses):
                 return "result overlaps an operand"
-        if not all(self.moves(view, request) for view in request.outputs):
-            return "result overlaps itself"
         return None
-
-    def moves(self, view: View, request: Request) -> bool:
-        """Whether the output's different indices are different elements."""
-        axes = request.axes if request.kind in (Kind.REDUCE, Kind.ARG) else ()
-        key = (view.strides, request.shape, axes)
-        found = self.moving.get(key)
-        if found is None:
-            found = self.moving[key] = _moves(view, request.shape, axes)
-        return found
 
 
 def _clash(access: Access, other: Access) -> bool:
@@ -181,15 +169,6 @@ def _order(
     if not folds or not axes or request.loop[-1][0] not in FLOATING:
         return None
     return fold_order(space, operand.strides, axes)
-
-
-def _moves(view: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    if any(view.strides[axis] and shape[axis] != 1 for axis in axes):
-        return False
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    strides = tuple(view.strides[axis] for axis in kept)
-    part = View(view.buffer, view.dtype, view.offset, strides)
-    return is_injective(part, [shape[axis] for axis in kept])
 
 
 def _measure(name: str, loop: tuple[str, ...], fast: bool = False) -> _Measured:

@@ -221,7 +221,7 @@ static bool is_by_mask(const chain *c, int i)
             return false;
         }
     }
-    return writer(from->buffer, npa_q.nrequests) < i && writer(mask->buffer, npa_q.nrequests) < i;
+    return writer(from->buffer, npa_q.nrequests) < i; /* what is pending is no mask: find_chain */
 }
 
 static int add(chain *c, node found)

@@ -31,7 +31,7 @@ typedef struct {
     bool failed;
     const int64_t *limits; /* band_points, inner_points, column_points */
     size_t region_bytes;   /* room for the terms that there are: new pages are what takes longest */
-    numbering extents, strides, offsets;
+    numbering extents, strides;
     regions *buffers;
     int nbuffers; /* room for so many */
 } writer;
@@ -202,8 +202,6 @@ static void put_view(writer *w, const npa_words *r, const npa_operand *o, bool w
     int64_t item = npa_item_sizes[o->type];
     region lies;
     find_region(r, o, item, &lies);
-    /* Of two buffers offsets that are equal have one number: that tells more apart, not less. */
-    put_word(w, number(w, &w->offsets, o->offset));
     put_word(w, place_of(w, o->buffer, &lies, write));
     for (int axis = 0; axis < r->ndim; axis++) {
         int64_t step = o->at[axis];
@@ -226,34 +224,6 @@ static void put_gathered(writer *w, const npa_words *r, const npa_operand *sourc
     w->failed |= extent->at[0] == 0;
     put_extent(w, extent->at[0]);
     put_view(w, all, table, false);
-}
-
-/* Whether different indices are different elements, along the axes that are not among `axes`. */
-static bool injective(const npa_words *r, const npa_operand *o, uint32_t axes)
-{
-    term steps[NPA_MAX_DIMS];
-    int n = 0;
-    for (int axis = 0; axis < r->ndim; axis++) {
-        if (r->shape[axis] == 1 || axes >> axis & 1) {
-            continue;
-        }
-        term here = {o->at[axis] < 0 ? -o->at[axis] : o->at[axis], r->shape[axis]};
-        int i = n++;
-        for (; i > 0 && (steps[i - 1].step > here.step ||
-                         (steps[i - 1].step == here.step && steps[i - 1].extent > here.extent));
-             i--) {
-            steps[i] = steps[i - 1];
-        }
-        steps[i] = here;
-    }
-    int64_t span = npa_item_sizes[o->type];
-    for (int i = 0; i < n; i++) {
-        if (steps[i].step < span) {
-            return false;
-        }
-        span += (steps[i].extent - 1) * steps[i].step;
-    }
-    return true;
 }
 
 enum { PICKED = 63, SCANNED = 128 }; /* elements of a row: passes/layout.py */
@@ -299,10 +269,6 @@ static void put_structure(writer *w, const npa_words *r, int kind)
         } else if (!gathers) { /* else they are numbers of the table */
             put(w, o->at, 8 * (size_t)o->offset);
         }
-        if (output) {
-            bool reduced = kind == NPA_REDUCE || kind == NPA_ARG;
-            put_word(w, injective(r, o, reduced ? r->axes : 0));
-        }
     }
     if (!w->failed && kind != NPA_MAP && !gathers) {
         put_rows(w, r, kind);
@@ -334,7 +300,7 @@ static int kind_of(const npa_traced *t, int i)
 static bool begin(writer *w, int nbuffers)
 {
     w->size = 0, w->failed = false;
-    w->extents.n = w->strides.n = w->offsets.n = 0;
+    w->extents.n = w->strides.n = 0;
     if (nbuffers > w->nbuffers) {
         regions *grown = realloc(w->buffers, (size_t)nbuffers * 2 * sizeof *grown);
         if (grown == NULL) {
@@ -473,16 +439,15 @@ PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
  *
  * A plan is made by comparing numbers: extents, strides and offsets with each other, and extents
  * with limits. The structure holds the outcome of every such comparison, and not the numbers, so
- * requests with equal structures plan alike. Numbers are replaced by their place in the order of
- * first use, each kind (extents, strides, offsets) by itself: whether two of a kind are equal is
- * then the same for all requests of one structure, and so is every look-up in a table keyed by
- * views or spaces. 0 and one element, on or back, stay as they are among strides, small extents (1,
- * an axis that does not count; a vector's lanes) among extents. What is compared otherwise is
- * written down as its outcome:
+ * requests with equal structures plan alike. Extents, and strides, are replaced by their place in
+ * the order of first use: whether two are equal is then the same for all requests of one structure,
+ * and so is every look-up in a table keyed by views or spaces: views of one buffer with equal
+ * regions and strides begin at one offset. 0 and one element, on or back, stay as they are among
+ * strides, small extents (1, an axis that does not count; a vector's lanes) among extents. What is
+ * compared otherwise is written down as its outcome:
  *   strides of one view: which is larger, and whether one axis continues the other (collapsing,
  *       order of axes, whether a row lies along memory)
  *   regions of one buffer: whether they are equal, and whether they overlap where one is written
- *   outputs: whether different indices are different elements
  *   rows: how their number and length lie to the limits for fusing them; which axes make a sum's
  *   scalars: the values that a rewrite uses
  * What is left depends on how long the rows of a kernel are: `Plan.ranges` holds the bounds, and
