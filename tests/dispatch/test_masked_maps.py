@@ -214,18 +214,6 @@ def of_parts_of_a_row(z: Array, c: Array, m: Array) -> Any:
     return z
 
 
-def of_the_first_part_and_another(z: Array, c: Array, m: Array) -> Any:
-    """What is read lies behind what was written last, in the same memory."""
-    count = int(m.sum())
-    both = c.ravel()[: count + 9] * 1.0
-    for k in range(ROUNDS):
-        picked = z[m]
-        both[:count] = picked * 0.5
-        z[m] = picked + both[9:]
-        both += k
-    return z, both
-
-
 def of_views(z: Array, c: Array, m: Array) -> Any:
     """Rows that lie apart, by masks that do or do not."""
     inner, others, mask = z[1:-1, 1:-1], c[1:-1, 2:], m[1:-1, 1:-1].copy()
@@ -252,8 +240,7 @@ def masks_that_die(z: Array, c: Array, m: Array) -> Any:
 PROGRAMS = [
     escape, in_place, kept, kept_late, written_between, mask_written_between, mask_inverted_between,
     overlapping, other_masks, of_two_masks, of_masks_of_one_array, not_contiguous, only_read,
-    pieces, picked_twice, of_parts_of_a_row, of_the_first_part_and_another, of_views,
-    masks_that_die,
+    pieces, picked_twice, of_parts_of_a_row, of_views, masks_that_die,
 ]  # fmt: skip
 
 

@@ -30,8 +30,8 @@ struct npa_filling {
     /* Three of structures, one of rows that are long; bytes of a line of the cache, of results
      * from which on they are stored past it, and of rows that may begin within a line */
     const int64_t *limits;
-    const int64_t *positions, *places, *constants, *ranges;
-    int64_t npositions, nplaces, nconstants, nranges;
+    const int64_t *places, *constants, *ranges;
+    int64_t nplaces, nconstants, nranges;
     part *parts;
     int64_t nparts;
     size_t *at; /* of each place's number, in bytes of the requests' words */
@@ -139,7 +139,6 @@ static void take_ranges(npa_filling *f, reader *r)
 static bool take_all(npa_filling *f, reader *r, const npa_program *blank)
 {
     f->limits = take(r, 7);
-    f->positions = take_list(r, &f->npositions, 4); /* request, input; a value of 16 bytes */
     f->places = take_list(r, &f->nplaces, 3);
     f->constants = take_list(r, &f->nconstants, 1);
     take_ranges(f, r);
@@ -360,23 +359,9 @@ static bool in_ranges(const npa_filling *f, const int64_t *numbers)
     return within;
 }
 
-static bool has_values(const npa_filling *f, const npa_snapshot *s)
+bool npa_filling_fits(const npa_filling *f, const int64_t *numbers)
 {
-    bool same = true;
-    for (int64_t i = 0; same && i < f->npositions; i++) {
-        const int64_t *p = f->positions + 4 * i;
-        int request = (int)p[0], input = (int)p[1];
-        const void *value = s != NULL
-            ? npa_snapshot_scalar(s, request, input)
-            : npa_operand_at((npa_request *)(npa_q.arena + npa_q.at[request]), input)->at;
-        same = value != NULL && memcmp(value, p + 2, 16) == 0;
-    }
-    return same;
-}
-
-bool npa_filling_fits(const npa_filling *f, const int64_t *numbers, const npa_snapshot *s)
-{
-    bool fits = has_values(f, s) && in_ranges(f, numbers);
+    bool fits = in_ranges(f, numbers);
     for (int64_t i = 0; fits && i < f->nparts; i++) {
         const part *p = &f->parts[i];
         int64_t extents[NPA_MAX_DIMS];
@@ -403,12 +388,11 @@ static void expect(const part *p, const step *like, const int64_t *before, const
     s->chain_took = like->chain_took > 0 ? (int64_t)((double)like->chain_took * ratio) : 0;
 }
 
-static void fill_step(const npa_filling *f, const part *p, const int64_t *numbers, int threads,
-                      step *s)
+static void fill_step(const npa_filling *f, const part *p, const int64_t *numbers, step *s)
 {
     int64_t extents[NPA_MAX_DIMS];
     find_extents(p, numbers, extents);
-    npa_cut cut = npa_tasks_cut(p->tasks, extents, p->rank, threads);
+    npa_cut cut = npa_tasks_cut(p->tasks, extents, p->rank, npa_pool_size());
     int64_t points = npa_multiplied(extents, 0, p->rank);
     s->band = cut.band, s->band_step = cut.band_step;
     s->inner = cut.inner, s->inner_step = cut.inner_step, s->parts = cut.parts;
@@ -430,12 +414,12 @@ static void fill_step(const npa_filling *f, const part *p, const int64_t *number
 }
 
 void npa_fill(const npa_filling *f, npa_program *made, const npa_program *like,
-              const int64_t *before, const int64_t *numbers, int threads)
+              const int64_t *before, const int64_t *numbers)
 {
     for (int64_t i = 0; i < f->nparts; i++) {
         if (f->parts[i].tasks != NULL) {
             step *s = &made->steps[i];
-            fill_step(f, &f->parts[i], numbers, threads, s);
+            fill_step(f, &f->parts[i], numbers, s);
             if (like != NULL) {
                 expect(&f->parts[i], &like->steps[i], before, numbers, s);
             }

@@ -243,12 +243,6 @@ static char *scalar_at(const npa_snapshot *s, long request, long input, npa_oper
     return is_scalar(o) ? at : NULL;
 }
 
-const void *npa_snapshot_scalar(const npa_snapshot *s, int request, int input)
-{
-    npa_operand *o;
-    return scalar_at(s, request, input, &o);
-}
-
 void npa_pending_forget(PyObject *self, int request, int input)
 {
     const double nan = NPY_NAN;

@@ -236,8 +236,6 @@ void npa_snapshot_drop(npa_snapshot *s);
 PyObject *npa_pending_new(PyObject *key, npa_snapshot *s); /* takes it over; key NULL: error set */
 PyObject *npa_pending_take(int requests, const npa_key *key); /* of npa_q; with lock and GIL */
 const npa_snapshot *npa_pending_of(PyObject *pending);
-/* Of 16 bytes; NULL: there is no such scalar */
-const void *npa_snapshot_scalar(const npa_snapshot *s, int request, int input);
 /* A float that will be another */
 void npa_pending_forget(PyObject *pending, int request, int input);
 /* A request of it, which a key has as words, and its operands. */

@@ -15,7 +15,6 @@ enum { SETS = 32, WAYS = 4, SIZES = 4 };
 typedef struct {
     npa_program *program; /* NULL: there is none */
     int64_t *numbers;
-    int threads;
     uint64_t used;
 } sized;
 
@@ -82,14 +81,14 @@ static uint64_t backend_of(const char *bytes, size_t size)
 
 /* With the lock: for what ran over these sizes there is a program no longer; `with` has its
  * counts. */
-static void replace(sized *s, npa_program *with, int64_t *numbers, int threads)
+static void replace(sized *s, npa_program *with, int64_t *numbers)
 {
     if (s->program != NULL) {
         npa_ledger_pass(&s->program->ledger, &with->ledger);
         npa_drop_later((PyObject *)s->program);
     }
     free(s->numbers);
-    *s = (sized){with, numbers, threads, ++turn};
+    *s = (sized){with, numbers, ++turn};
 }
 
 /* One that nobody else has, without numbers; NULL: there is none. */
@@ -109,7 +108,7 @@ static npa_program *new_program(template *t, bool python)
 }
 
 /* The program of the numbers at hand is made, of the latest one. */
-static npa_program *add_size(template *t, bool python, int threads)
+static npa_program *add_size(template *t, bool python)
 {
     size_t bytes = 8 * (size_t)npa_filling_count(t->filling);
     int64_t *numbers = malloc(bytes + 1);
@@ -120,23 +119,22 @@ static npa_program *add_size(template *t, bool python, int threads)
     }
     memcpy(numbers, now, bytes);
     const sized *like = &t->sizes[t->latest];
-    npa_fill(t->filling, made, like->program, like->numbers, numbers, threads);
+    npa_fill(t->filling, made, like->program, like->numbers, numbers);
     int oldest = 0;
     for (int i = 1; i < SIZES; i++) {
         oldest = t->sizes[i].used < t->sizes[oldest].used ? i : oldest;
     }
-    replace(&t->sizes[oldest], made, numbers, threads);
+    replace(&t->sizes[oldest], made, numbers);
     t->latest = oldest;
     return made;
 }
 
 /* That of the numbers at hand, which it fits; NULL: it is not there yet. */
-static npa_program *with_size(template *t, int threads)
+static npa_program *with_size(template *t)
 {
     for (int i = 0; i < SIZES; i++) {
         sized *s = &t->sizes[i];
-        if (s->program != NULL && s->threads == threads &&
-            npa_filling_alike(t->filling, s->numbers, now)) {
+        if (s->program != NULL && npa_filling_alike(t->filling, s->numbers, now)) {
             s->used = ++turn, t->latest = i;
             return s->program;
         }
@@ -146,12 +144,11 @@ static npa_program *with_size(template *t, int threads)
 
 static npa_program *serve(template *t, const npa_key *key, bool python)
 {
-    if (numbers_of(t, key->bytes) == NULL || !npa_filling_fits(t->filling, now, NULL)) {
+    if (numbers_of(t, key->bytes) == NULL || !npa_filling_fits(t->filling, now)) {
         return NULL;
     }
-    int threads = npa_pool_size();
-    npa_program *found = with_size(t, threads);
-    if (found == NULL && (found = add_size(t, python, threads)) != NULL) {
+    npa_program *found = with_size(t);
+    if (found == NULL && (found = add_size(t, python)) != NULL) {
         npa_count.filled++;
         found->key = malloc(key->size);
         found->key_size = found->key != NULL ? key->size : 0;
@@ -305,8 +302,8 @@ static template *template_new(npa_program *blank, const npa_traced *s, PyObject 
 static PyObject *first_of(template *t, const npa_snapshot *s, bool keep)
 {
     npa_lock();
-    bool fits = numbers_of(t, s->words) != NULL && npa_filling_fits(t->filling, now, s);
-    npa_program *made = fits ? add_size(t, true, npa_pool_size()) : NULL;
+    bool fits = numbers_of(t, s->words) != NULL && npa_filling_fits(t->filling, now);
+    npa_program *made = fits ? add_size(t, true) : NULL;
     t->spare = made != NULL && keep ? new_program(t, true) : NULL;
     npa_unlock();
     PyObject *found = Py_NewRef(made != NULL ? (PyObject *)made : Py_None);

@@ -58,13 +58,13 @@ bool npa_filling_place(npa_filling *f, const npa_traced *t);
 int npa_filling_count(const npa_filling *f);
 /* The numbers of requests at `words`, of which there are so many. */
 void npa_filling_read(const npa_filling *f, const char *words, int64_t *numbers);
-/* Whether it is for these numbers, and scalars with these values (NULL: those of npa_q). */
-bool npa_filling_fits(const npa_filling *f, const int64_t *numbers, const npa_snapshot *s);
+/* Whether it is for these numbers. */
+bool npa_filling_fits(const npa_filling *f, const int64_t *numbers);
 /* Whether they differ in nothing but where arrays begin. */
 bool npa_filling_alike(const npa_filling *f, const int64_t *a, const int64_t *b);
 /* Puts them into a copy of the blank program, which nobody else has. like: one that was filled with
  * the numbers `before`, or NULL: what it takes tells what this one will. */
 void npa_fill(const npa_filling *f, npa_program *made, const npa_program *like,
-              const int64_t *before, const int64_t *numbers, int threads);
+              const int64_t *before, const int64_t *numbers);
 
 #endif

@@ -90,7 +90,7 @@ class Template(NamedTuple):
     Parameters
     ----------
     places : of the numbers, as `Pending.numbers` takes them; `constants` follow.
-    positions, values : scalars, and their values, for which alone it holds.
+    positions, values : scalars, and their values, for which alone it holds; the structure has them.
     ranges : places whose numbers' product, times lanes, lies in [low, high).
     steps : words of a request's, or a kernel's.
     kernels : keys of their code.
@@ -110,8 +110,6 @@ class Template(NamedTuple):
 
     def _numbers(self, pending: _native.Pending) -> list[int] | None:
         """Those of requests whose structure it is for; None: it does not fit."""
-        if pending.values(self.positions) != self.values:
-            return None
         numbers = pending.numbers(self.places)
         numbers += self.constants
         for axes, lanes, low, high in self.ranges:
@@ -164,10 +162,7 @@ class Template(NamedTuple):
         """Where numbers go, as native/run/fill.c reads it."""
         limits = DEFAULT_LIMITS
         words = [limits.band_points, limits.inner_points, limits.column_points, limits.long_points]
-        words += (LINE_BYTES, STREAM_BYTES, ROW_BYTES, len(self.positions) // 2)
-        for number in range(len(self.positions) // 2):
-            value = struct.unpack_from("=2q", self.values, 16 * number)
-            words += (*self.positions[2 * number : 2 * number + 2], *value)
+        words += (LINE_BYTES, STREAM_BYTES, ROW_BYTES)
         places = struct.unpack(f"={len(self.places) // 4}i", self.places)
         words += (len(places) // 3, *places)
         words += (len(self.constants), *self.constants, len(self.ranges))
