@@ -388,20 +388,21 @@ def test_maps_under_a_mask(dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("tiering")
-@pytest.mark.parametrize("keep", [False, True])
-def test_what_is_picked_warns_once_at_its_line(keep: bool) -> None:
+@pytest.mark.parametrize(("first", "threshold"), [(ROUNDS, 0), (3, 0), (3, 1 << 14), (0, 0)])
+def test_what_is_picked_warns_once_at_its_line(first: int, threshold: int) -> None:
     def program(z: Array, c: Array, m: Array) -> Any:
-        kept_: Any = None
+        kept_: list[Array] = []
         for k in range(ROUNDS):
             z[3, 3:60] = k % 2
             root = np.sqrt(c[m] - 5)
             value = root / z[m]
             z[m] = value
-            kept_ = value if keep and k >= 3 else kept_
+            kept_ += [value] * (k >= first)
             z[m] = 1.0
         return z, kept_
 
-    check(program)
+    with npaccel.config(threshold=threshold):
+        check(program)
 
 
 def test_errors_of_errstate() -> None:

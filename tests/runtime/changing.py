@@ -35,6 +35,7 @@ PARTS = {
         "{a}[{u}:{u} + r, {v}:{v} + c]", "{a}[{u}:{u} + r, {v}:{v} + c]",
         "{a}[part({u}, r, d), {v}:{v} + c]", "{a}[{u}:{u} + r, part({v}, c, d)]",
         "{a}[{u}:{u} + c, {v}:{v} + r].T[:]", "{a}[{u}:{u} + r, {v}:{v} + c][::-1, ::-1]",
+        "{a}.reshape(-1, M)[{u}:{u} + r, :c]", "{a}.reshape(-1, M)[{u}:{u} + r, :c]",
         "{a}[:r, :c]", "{a}.reshape(-1)[{u}:{u} + r * c].reshape(r, c)[:]",
     ),
     "b": (
@@ -181,13 +182,14 @@ class Changing(Writer):
     # ---------------------------------------------------------------------------------- rounds
 
     def size(self, most: int) -> int:
-        if self.random.random() < 0.4:
-            return min(most, self.random.choice(EDGES))
+        if self.random.random() < 0.5:
+            return min(most, self.random.choice((*EDGES, *[most] * 5)))
         return self.random.randint(most // 2, most)
 
     def usual(self) -> dict[str, Any]:
         n, m, draw = self.n, self.m, self.random.randint
         row: dict[str, Any] = {"n": draw(n // 2, n), "r": draw(m // 2, m), "c": draw(m // 2, m)}
+        row["c"] = m if self.random.random() < 0.4 else row["c"]
         apart = self.random.random() < 0.6
         row |= {name: k * n if apart else draw(0, 4 * n) for k, name in enumerate("jki")}
         row |= {name: k * m * apart or draw(0, 2 * m - 2) for k, name in enumerate("vuw")}
@@ -260,7 +262,7 @@ class Changing(Writer):
         start = START.format(
             seed=self.seed, dtype=choose(("f8", "f8", "f4")), whole=choose(("i8", "i4", "i2"))
         )
-        self.lines += re.sub(r"\bN\b", str(n), re.sub(r"\bM\b", str(m), start)).splitlines()
+        self.lines += start.splitlines()
         self.section()
         place = len(self.lines)
         self.body(3)
@@ -280,7 +282,7 @@ class Changing(Writer):
         read = choose(("sync()", "sync()", "sync()", "out.append(float(x[i] + g[u, v]))"))
         self.add(3, read if self.reads else "sync()")
         self.add(1, "return [x, y, p, q1, g, h, *out], sums, told")
-        return "\n".join(self.lines)
+        return re.sub(r"\bN\b", str(n), re.sub(r"\bM\b", str(m), "\n".join(self.lines)))
 
 
 # -------------------------------------------------------------------------------------- running
