@@ -78,6 +78,12 @@ def test_numbers(name: str, threads: int) -> None:
         check([("integers below", 33), (name, size), ("integers below", 1)], size + 1)
 
 
+@pytest.mark.parametrize("threads", [16], indirect=True)
+def test_any_number_may_be_the_last(threads: int) -> None:
+    """That of a piece, too, which is drawn again since the piece began within another number."""
+    check([("poisson, few", n) for n in range(16_384, 17_000)], 1)
+
+
 def test_few_numbers_again_and_again() -> None:
     """One number is NumPy's own; a few go on where others ended."""
     sizes = (None, 1, (2, 3), 5, 127, 128)
@@ -307,6 +313,11 @@ def test_old_numbers(name: str, threads: int) -> None:
     for size in OLD_SIZES:
         check_old([(name, size)], size)
         check_old([("one", 1), (name, size), ("one", 1), (name, size)], size + 1)
+
+
+def test_pairs_that_the_trials_before_the_last_ones_give() -> None:
+    """Of 2048 trials and a few more, as many pairs as are asked for are found before these."""
+    check_old([("standard_normal", n) for n in range(3170, 3200) for _ in range(4)], 1)
 
 
 @settings(max_examples=60, deadline=None)

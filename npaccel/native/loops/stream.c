@@ -332,7 +332,7 @@ static bool meet(const job *j, piece *p, uint64_t entry, uint32_t *head_starts)
         while (at < p->n && p->from + p->starts[at] < place) {
             at++;
         }
-        if (at < p->n ? p->from + p->starts[at] == place : p->end == place) {
+        if (at < p->n && p->from + p->starts[at] == place) {
             p->skipped = at;
             return true;
         }
@@ -539,7 +539,6 @@ void npa_stream_fall(npa_pcg *from, uint32_t most, uint32_t *to, int64_t n)
     uint64_t place = 0;
     if (from->has_half && n > 0) {
         npa_fall(&from->half, 1, &most, &to, &n);
-        from->has_half = false;
     }
     start(&r, from->state, from->inc, 0);
     while (n > 0) {

@@ -288,6 +288,25 @@ def test_who_waits_for_a_later_use_waits_for_an_earlier_one_of_other_columns(thr
     assert chained() == 4
 
 
+def crossed(x):
+    """Two axes change places: what the first rows are made of lies all over the other array."""
+    y = x * 2.0 + 1
+    z = y.transpose(1, 0, 2) * 0.5 + x
+    return y, z, z.transpose(1, 0, 2) - z
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(200, 200, 30), (90, 90, 200)])
+def test_axes_that_change_places(shape, threads) -> None:
+    x = np.random.default_rng(8).random(shape)
+    with npaccel.config(threads=threads), npaccel.accelerate:
+        found = npaccel.evaluate(*crossed(npaccel.asarray(x)))
+    for mine, numpys in zip(found, crossed(x), strict=True):
+        assert np.array(mine).tobytes() == numpys.tobytes()
+    assert threads > 1 or chained() == 3
+    npaccel.stats(reset=True)
+
+
 def three_parts(q, p, s):
     """An array of three parts. The first thread makes the first part, and begins with the last one,
     while another makes the second, since what that is made of lies there in its array."""
