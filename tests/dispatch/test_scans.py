@@ -13,8 +13,9 @@ import npaccel
 from .differential import check
 
 Array = np.ndarray[Any, Any]
-CASES = [("add", kind) for kind in "?BhlLefd"]
-CASES += [("maximum", kind) for kind in "ied"]
+CASES = [("add", kind) for kind in "?BhiIlLefd"]
+CASES += [(op, kind) for op in ("maximum", "minimum") for kind in "ilefd"]
+CASES += [("multiply", kind) for kind in "flL"]
 CASES += [("bitwise_xor", "i"), ("logical_or", "d"), ("multiply", "d"), ("fmin", "f")]
 
 
