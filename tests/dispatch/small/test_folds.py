@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import npaccel
 from npaccel import _native
@@ -513,3 +514,14 @@ def test_truth_values_of_any_layout() -> None:
             found = npaccel.asarray(x * 1.0) > 0.5
             assert found.any() == x.any()
             assert found.all() == x.all()
+
+
+def test_windows_that_overlap() -> None:
+    """NumPy takes their elements in an order of its own."""
+    rng = np.random.default_rng(1)
+    for _ in range(80):
+        n, width = int(rng.integers(10, 200)), int(rng.integers(2, 40))
+        x = rng.normal(size=n + width) * 10.0 ** rng.integers(-3, 3, n + width)
+        windows = sliding_window_view(x, width)
+        for a in (windows, windows[::2], windows.T, windows[1:-1, 1:]):
+            same(lambda a: (a.sum(), a.mean(), a.max()), a, a.shape)
