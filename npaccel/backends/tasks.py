@@ -24,7 +24,7 @@ LONE_TASK_BYTES = 8 * 1024 * 1024
 # apart: there the lines of 512 are too many for the sets of the cache that they fall in.
 ACROSS_TILE = 128
 # So many times the memory of other tasks they may take before rows are cut into pieces: rows of
-# 1,024 in two pieces took 0.76 ms, whole 0.39 (`a.T + b`, f4, docs/benchmarks.md).
+# 1,024 in two pieces took 0.76 ms, whole 0.39 (`a.T + b`, f4).
 ACROSS_TASKS = 4
 
 
