@@ -54,6 +54,16 @@ def counts() -> Any:
     return npaccel.stats()
 
 
+def side_by_side(work: Callable[[int], None], n: int = 3) -> None:
+    """In so many threads, each with its number; none of them hangs."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
 def both(cluster: Cluster, program: Callable[[Make], Any]) -> Any:
     """Run it on the cluster and here, and compare what it returns; what it counted there."""
 
@@ -330,12 +340,7 @@ def test_threads_touch_raw_while_others_compute(two: Cluster) -> None:
             if raw(y) != (values * (k + 2.0)).tobytes():
                 wrong.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    side_by_side(work)
     assert not wrong
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_living import counts, raw
+from test_living import counts, raw, side_by_side
 from test_planner import numbers
 
 import npaccel
@@ -182,12 +182,7 @@ def test_threads_read_what_does_not_fit_here(large: tuple[Any, Any]) -> None:
             if v[i, j : j + 100].tolist() != values[i, j : j + 100].tolist():
                 wrong.append((i, j))
 
-    threads = [threading.Thread(target=look, args=(k,)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    side_by_side(look)
     assert not wrong
 
 

@@ -537,8 +537,8 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
 {
     bool mixed = false;
     if (u->core_enabled) {
-        PyObject *made = (n == 2 || n == 3) && u == npa_matmul ? npa_small_matmul(args[0], args[1])
-                                                               : NULL;
+        bool known = u == npa_matmul && (n == 2 || (n == 3 && npa_small_is_target(args[2])));
+        PyObject *made = known ? npa_small_matmul(args[0], args[1]) : NULL;
         return n == 3 ? npa_small_put_result(made, args[2]) : made;
     }
     PyObject *result = npa_small_attempt(u, args, n, how, 0, &mixed);

@@ -81,9 +81,12 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
 /* The same where bits do not hang on who computes it, of arrays of ours too, as are results. */
 PyObject *npa_small_function_ours(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names);
-/* A result, which is given up, moved to an array that is given for it: a new reference to that.
- * NULL: it is no such result, or array */
-PyObject *npa_small_put_result(PyObject *made, PyObject *out);
+/* Whether a result may be moved to an array that is given for it: plain, and in one piece, as
+ * NumPy's own results lie. */
+bool npa_small_is_target(PyObject *out);
+/* A result, which is given up, moved to such an array: a new reference to that. NULL: there is none
+ * (NULL), or it is of another shape or type */
+PyObject *npa_small_put_result(PyObject *made, PyObject *target);
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
 void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */
 bool npa_small_axis(PyObject *value, int ndim, int *axis); /* false: an error, or no int */

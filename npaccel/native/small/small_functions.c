@@ -398,8 +398,7 @@ static PyObject *call_on_list(const npa_small_function *f, PyObject *const *args
     return result;
 }
 
-/* Whether a small result may be written to `out`, where NumPy has it lie as it would a new one. */
-static bool is_target(PyObject *out)
+bool npa_small_is_target(PyObject *out)
 {
     PyArrayObject *a = (PyArrayObject *)out;
     enum { FLAGS = NPY_ARRAY_WRITEABLE | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED };
@@ -407,17 +406,17 @@ static bool is_target(PyObject *out)
            npa_small_type(PyArray_DESCR(a)) && !(npa_waiting() && npa_is_pending(a));
 }
 
-PyObject *npa_small_put_result(PyObject *made, PyObject *out)
+PyObject *npa_small_put_result(PyObject *made, PyObject *target)
 {
-    PyArrayObject *from = (PyArrayObject *)made, *to = (PyArrayObject *)out;
-    bool fits = made != NULL && is_target(out) && PyArray_CheckExact(made) &&
-                PyArray_IS_C_CONTIGUOUS(from) && PyArray_SAMESHAPE(from, to) &&
+    PyArrayObject *from = (PyArrayObject *)made, *to = (PyArrayObject *)target;
+    bool fits = made != NULL && PyArray_CheckExact(made) && PyArray_IS_C_CONTIGUOUS(from) &&
+                PyArray_SAMESHAPE(from, to) &&
                 npa_same_dtype(PyArray_DESCR(from), PyArray_DESCR(to));
     if (fits) {
         memcpy(PyArray_DATA(to), PyArray_DATA(from), (size_t)PyArray_NBYTES(from));
     }
     Py_XDECREF(made);
-    return fits ? Py_NewRef(out) : NULL;
+    return fits ? Py_NewRef(target) : NULL;
 }
 
 /* Whether a product of vectors and matrices has this array's shape. */
@@ -439,19 +438,25 @@ static bool is_of_product(PyObject *a, PyObject *b, PyArrayObject *out)
 }
 
 /* Whether NumPy's result with out= has the bits and the warnings of the one without. Not of half
- * precision: what is reduced to that is rounded otherwise on its way. What warns says first whether
- * it is of that shape. */
+ * precision: what is reduced to that is rounded otherwise on its way. Of what warns it is asked
+ * first whether it is of that shape. */
 static bool takes_target(const function *f, PyObject *const *args, Py_ssize_t n, PyArrayObject *out)
 {
-    bool joins = f->run == npa_small_join && (f->what == CONCATENATE || f->what == STACK);
-    bool reads = f->run == run_fold || f->run == npa_small_take ||
-                 (f->run == run_scan && PyArray_NDIM(out) == 1) ||
-                 (f->run == npa_small_dot && f->what == DOT && n == 2);
-    return joins || (reads && PyArray_Check(args[0]) && PyArray_TYPE(out) != NPY_HALF &&
-                     PyArray_TYPE((PyArrayObject *)args[0]) == PyArray_TYPE(out) &&
-                     (f->run != run_scan || PyArray_SIZE((PyArrayObject *)args[0]) ==
-                                                PyArray_SIZE(out)) &&
-                     (f->run != npa_small_dot || is_of_product(args[0], args[1], out)));
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (f->run == npa_small_join) {
+        return f->what == CONCATENATE || f->what == STACK;
+    }
+    if (!PyArray_Check(args[0]) || PyArray_TYPE(out) == NPY_HALF ||
+        PyArray_TYPE(a) != PyArray_TYPE(out)) {
+        return false;
+    }
+    if (f->run == run_scan) {
+        return PyArray_NDIM(out) == 1 && PyArray_SIZE(a) == PyArray_SIZE(out);
+    }
+    if (f->run == npa_small_dot) {
+        return f->what == DOT && n == 2 && is_of_product(args[0], args[1], out);
+    }
+    return f->run == run_fold || f->run == npa_small_take;
 }
 
 /* A call with out= as the last of its names: the function without, and its result is moved. Where
@@ -460,7 +465,7 @@ static PyObject *call_onto(const function *f, PyObject *const *args, Py_ssize_t 
 {
     Py_ssize_t left = PyTuple_GET_SIZE(names) - 1;
     PyObject *out = args[n + left];
-    if (npa_small_class != NULL || !is_target(out) ||
+    if (npa_small_class != NULL || !npa_small_is_target(out) ||
         !takes_target(f, args, n, (PyArrayObject *)out) || npa_errstate() < 0) {
         return NULL;
     }

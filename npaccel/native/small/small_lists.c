@@ -130,13 +130,18 @@ static PyObject *of_number(PyObject *o)
     return made;
 }
 
+/* Whether what follows the first argument is its type, by name. */
+static bool names_type(Py_ssize_t n, PyObject *names)
+{
+    return names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
+           PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
+}
+
 /* asarray(array, dtype): itself, if it is of that type */
 static PyObject *of_array(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyArrayObject *a = (PyArrayObject *)args[0];
-    bool named = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
-                 PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
-    if (!named && !(n == 2 && names == NULL)) {
+    if (!names_type(n, names) && !(n == 2 && names == NULL)) {
         return NULL;
     }
     bool same = npa_small_type(PyArray_DESCR(a)) &&
@@ -175,7 +180,6 @@ PyObject *npa_small_array(const function *f, PyObject *const *args, Py_ssize_t n
     if (!PyArray_Check(args[0])) {
         return npa_small_listed(f, args, n, names);
     }
-    bool named = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
-                 PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
-    return named ? npa_small_cast(f, args, 2, NULL) : npa_small_copy(f, args, n, names);
+    return names_type(n, names) ? npa_small_cast(f, args, 2, NULL)
+                                : npa_small_copy(f, args, n, names);
 }
