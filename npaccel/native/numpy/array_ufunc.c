@@ -46,10 +46,7 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
     if (status == 0) {
         int before = npa_now(NPA_RECORDING);
         if (reduce) {
-            status = npa_fold_call(args[0], args + 2, n - 2, names, &result);
-            status = status > 1 ? npa_direct_call(method, args + 2, n - 2, names, 0, NPA_ANY_SIZE,
-                                                  true, &result)
-                                : status;
+            status = npa_reduce(args[0], args + 2, n - 2, names, &result);
         } else if (call) {
             status = npa_out_call(args[0], args + 2, n - 2, names, &result);
         }

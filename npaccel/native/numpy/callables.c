@@ -552,8 +552,11 @@ static PyObject *call_whole(const whole *w, PyObject *self, PyObject *const *arg
 static PyObject *fold_whole(const whole *w, PyObject *self, PyObject *const *args, size_t nargs,
                             PyObject *names)
 {
-    PyArrayObject *before = npa_begin_last_use(args, PyVectorcall_NARGS(nargs), names, self);
-    PyObject *result = w->original(self, args, nargs, names);
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    PyArrayObject *before = npa_begin_last_use(args, n, names, self);
+    PyObject *result = NULL;
+    int status = npa_fold_recorded(w->small, args, n, names, &result);
+    result = status == 0 ? w->original(self, args, nargs, names) : result;
     npa_last_use = before;
     return result;
 }

@@ -422,10 +422,13 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     int before = npa_now(NPA_RECORDING);
     PyArrayObject *used = npa_small_folds_once(m->small)
                               ? npa_begin_last_use(args, n, names, self) : npa_last_use;
-    result = composite ? compose(args) : PyObject_Vectorcall(m->slow, args, (size_t)n, names);
+    status = npa_fold_recorded(m->small, args, n, names, &result);
+    if (status == 0) {
+        result = composite ? compose(args) : PyObject_Vectorcall(m->slow, args, (size_t)n, names);
+    }
     npa_last_use = used;
     npa_now(before);
-    return npa_without(result, m->work == OURS);
+    return npa_without(status < 0 ? NULL : result, m->work == OURS);
 }
 
 static PyObject *direct_get(PyObject *self, PyObject *object, PyObject *type)

@@ -74,6 +74,13 @@ PyObject *npa_rebased_py(PyObject *module, PyObject *args);
 /* 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result);
+/* The same; what NumPy is to do is done. */
+int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+               PyObject **result);
+/* f(args...), a fold of an array that waits, without NumPy's Python code around the ufunc's. As
+ * npa_reduce. */
+int npa_fold_recorded(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names, PyObject **result);
 /* f(args...), a fold of an array of ours that nothing waits for: at once; `numpys`: NumPy's own.
  * NULL, perhaps without error: others' to do */
 PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject *const *args,

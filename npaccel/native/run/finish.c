@@ -90,14 +90,16 @@ void npa_lost_device(const npa_buffer *b)
 
 /* Showing a page costs microseconds, and what others know of addresses is lost by it. So a result
  * of some size appears when somebody looks at its address; requests read it where it is. Masks are
- * what operations look at, as a rule, and have fewer bytes. */
+ * what operations look at, as a rule, and have fewer bytes. A number that is read once nobody but
+ * the core looks at. */
 enum { LEAST_HIDDEN = 64 << 10, LEAST_MASK = 8 << 10 };
 
 static bool stays_hidden(const npa_buffer *b)
 {
     const npa_range *range = b->range;
-    return b->size >= (b->truths ? LEAST_MASK : LEAST_HIDDEN) && range->work != NULL &&
-           range->work != range->home && b->copy == NULL && b->lost == NULL && !b->exported;
+    return (b->behind || b->size >= (b->truths ? LEAST_MASK : LEAST_HIDDEN)) &&
+           range->work != NULL && range->work != range->home && b->copy == NULL &&
+           b->lost == NULL && !b->exported;
 }
 
 /* Nothing uses the buffer any more; its results appear, or stay hidden until somebody looks. 0, or
