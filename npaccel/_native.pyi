@@ -84,6 +84,9 @@ def wrap(array: np.ndarray[Any, Any], /) -> ArrayBase:
 def plain(array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
     """Exact np.ndarray view after evaluating what is pending on its memory."""
 
+def number(recorded: np.ndarray[Any, Any], /) -> Any:
+    """The scalar in a recorded 0-d array that nobody else has; evaluates it, and never shows it."""
+
 def view_plain(array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
     """Exact np.ndarray view; evaluates nothing."""
 

@@ -66,7 +66,7 @@ def scalar_of(array: Array) -> Any:
     """The NumPy scalar in a 0-d array, evaluated; in a macro section the array itself."""
     if _native.in_section(array):
         return array
-    return _native.plain(array)[()]
+    return _native.number(array)
 
 
 def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -39,10 +39,11 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
                   PyObject_TypeCheck(args[0], &PyUFunc_Type);
     bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2,
                                             names, 3, true);
-    int status = reduce && npa_stands_aside()
-                     ? 0 /* npa_fold_call does it, or says that it is recorded */
-                     : npa_direct_call(method, args + 2, n - 2, names, at,
-                                       fold ? NPA_ANY_SIZE : at, true, &result);
+    int status = fold ? npa_fold_hidden(args[0], args + 2, n - 2, names, &result) : 0;
+    if (status == 0 && !(reduce && npa_stands_aside())) { /* npa_fold_call knows what is there */
+        status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
+                                 &result);
+    }
     if (status == 0) {
         int before = npa_now(NPA_RECORDING);
         if (reduce) {

@@ -4,8 +4,6 @@
 #include "numpy/redirect.h"
 #include "small/ways.h"
 
-#include <string.h>
-
 int npa_folds_init(void)
 {
     PyObject *globals = PyImport_ImportModule("numpy._globals");
@@ -186,23 +184,6 @@ static bool is_number(const npa_rule *rule, PyArrayObject *a, uint32_t axes, boo
            (npa_buffer_of(a) == NULL || PyArray_NBYTES(a) <= LONGEST);
 }
 
-/* The number that was recorded, which nobody else has: read behind its address. */
-static PyObject *computed_number(PyArrayObject *recorded)
-{
-    npa_opened o;
-    npa_buffer *b = npa_buffer_of(recorded);
-    double number[2];
-    if (b != NULL) {
-        b->behind = true;
-    }
-    if (npa_open(&o, &recorded, 1, 0) < 0) {
-        return NULL;
-    }
-    memcpy(number, o.at[0], (size_t)PyArray_ITEMSIZE(recorded));
-    npa_close(&o);
-    return PyArray_Scalar(number, PyArray_DESCR(recorded), NULL);
-}
-
 /* Recorded; what is one number is computed, as NumPy's is a scalar. */
 static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims,
                        PyObject **result)
@@ -211,7 +192,7 @@ static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool kee
     if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) {
         PyArrayObject *made = (PyArrayObject *)*result;
         npa_end_last_use(a);
-        *result = computed_number(made);
+        *result = npa_number_of(made);
         Py_DECREF(made);
         return *result != NULL ? 1 : -1;
     }
@@ -274,23 +255,7 @@ int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyOb
     return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
-static const char *const ufunc_names[] = {
-    [NPA_SUM] = "add",      [NPA_PROD] = "multiply",  [NPA_MAX] = "maximum",
-    [NPA_MIN] = "minimum",  [NPA_MEAN] = "add",       [NPA_ANY] = "logical_or",
-    [NPA_ALL] = "logical_and"};
-
-/* NumPy's ufunc for it, borrowed. */
-static PyObject *ufunc_of(npa_small_op op)
-{
-    static PyObject *found[sizeof ufunc_names / sizeof *ufunc_names];
-    PyObject *module = found[op] == NULL ? PyImport_ImportModule("numpy") : NULL;
-    found[op] = module != NULL ? PyObject_GetAttrString(module, ufunc_names[op]) : found[op];
-    Py_XDECREF(module);
-    return found[op];
-}
-
-/* A double's sum over how many there are. */
-static PyObject *as_mean(PyObject *sum, PyArrayObject *of)
+PyObject *npa_mean_of(PyObject *sum, PyArrayObject *of)
 {
     double value = PyFloat_AsDouble(sum) / (double)PyArray_SIZE(of);
     Py_DECREF(sum);
@@ -303,11 +268,11 @@ static PyObject *fold_in_order(npa_small_op op, PyArrayObject *a)
 {
     PyObject *args[] = {(PyObject *)a, Py_None}, *result = NULL;
     bool mean = op == NPA_MEAN && PyArray_TYPE(a) == NPY_DOUBLE;
-    PyObject *add = mean || op == NPA_SUM ? ufunc_of(NPA_SUM) : NULL;
+    PyObject *add = mean || op == NPA_SUM ? npa_small_folder(NPA_SUM) : NULL;
     if (add == NULL || npa_fold_in_whole(add, args, 2, NULL, &result) <= 0) {
         return NULL;
     }
-    return mean ? as_mean(result, a) : result;
+    return mean ? npa_mean_of(result, a) : result;
 }
 
 /* The fold of what shows the array; looked at where that is due. */
@@ -341,12 +306,17 @@ PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject 
         return NULL;
     }
     npa_small_op op = npa_small_fold_of(f, &out_place);
-    const char *name = ufunc_names[op];
+    PyObject *ufunc = npa_small_folder(op);
+    const char *name = ((PyUFuncObject *)ufunc)->name;
     if (npa_wants(&value, 1) && !npa_fold_is_brief(name, args, n, names, out_place, false)) {
         return NULL;
     }
     if (npa_fold_is_ours(name, a)) {
         return all == 1 ? fold_in_order(op, a) : NULL;
+    }
+    PyObject *extreme = all == 1 ? npa_hidden_extreme(ufunc, a) : NULL;
+    if (extreme != NULL || PyErr_Occurred()) {
+        return extreme;
     }
     for (Py_ssize_t k = 1; k < all; k++) {
         if (PyArray_Check(args[k])) {
@@ -515,6 +485,16 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     return status;
 }
 
+int npa_fold_hidden(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                    PyObject **result)
+{
+    folded f;
+    bool all = read_call(args, n, names, &f) && f.asked == 0 && !f.keepdims &&
+               f.axes == (1u << PyArray_NDIM(f.value.array)) - 1;
+    *result = all ? npa_hidden_extreme(ufunc, f.value.array) : NULL;
+    return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
 int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                PyObject **result)
 {
@@ -524,51 +504,6 @@ int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *n
         status = method == NULL ? -1 : npa_direct_call(method, args, n, names, 0, NPA_ANY_SIZE, true,
                                                        result);
         Py_XDECREF(method);
-    }
-    return status;
-}
-
-/* What a fold's method is told, by its place or by name: where to fold, and whether to keep the axes;
- * false: something else is said, too. */
-static bool read_plain(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **axis,
-                       PyObject **keep)
-{
-    *axis = n > 1 ? args[1] : Py_None, *keep = Py_False;
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        int place = place_of(PyTuple_GET_ITEM(names, k), names_of, REST);
-        if (place == KEEPDIMS) {
-            *keep = args[n + k];
-        } else if (place == AXIS && n == 1) {
-            *axis = args[n + k];
-        } else {
-            return false;
-        }
-    }
-    return n == 1 || n == 2;
-}
-
-int npa_fold_recorded(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
-                      PyObject *names, PyObject **result)
-{
-    Py_ssize_t out_place;
-    PyObject *axis, *keep;
-    if (!npa_small_folds_once(f) || n < 1 || !ours(args[0]) || npa_suspended ||
-        !npa_waits((PyArrayObject *)args[0]) || !read_plain(args, n, names, &axis, &keep)) {
-        return 0;
-    }
-    PyArrayObject *a = (PyArrayObject *)args[0];
-    npa_small_op op = npa_small_fold_of(f, &out_place);
-    bool truth = op == NPA_ANY || op == NPA_ALL, mean = op == NPA_MEAN;
-    PyObject *ufunc = ufunc_of(op);
-    PyObject *given[] = {args[0], axis, truth ? (PyObject *)&PyBool_Type : Py_None, Py_None, keep};
-    if (ufunc == NULL || (mean && (axis != Py_None || keep != Py_False || npa_asks_underflow() ||
-                                   PyArray_TYPE(a) != NPY_DOUBLE || PyArray_SIZE(a) == 0))) {
-        return ufunc == NULL ? -1 : 0;
-    }
-    int status = npa_reduce(ufunc, given, 5, NULL, result);
-    if (status > 0 && mean) {
-        *result = as_mean(*result, a);
-        return *result != NULL ? 1 : -1;
     }
     return status;
 }

@@ -329,6 +329,7 @@ static PyMethodDef methods[] = {
     {"rule", KEYWORDS(npa_make_rule), METH_VARARGS | METH_KEYWORDS, NPA_DOC_rule},
     {"wrap", npa_py_wrap, METH_O, NPA_DOC_wrap},
     {"plain", npa_py_plain, METH_O, NPA_DOC_plain},
+    {"number", npa_py_number, METH_O, NPA_DOC_number},
     {"view_plain", npa_py_view_plain, METH_O, NPA_DOC_view_plain},
     {"map", KEYWORDS(npa_py_map), METH_VARARGS | METH_KEYWORDS, NPA_DOC_map},
     {"reduce", KEYWORDS(npa_py_reduce), METH_VARARGS | METH_KEYWORDS, NPA_DOC_reduce},

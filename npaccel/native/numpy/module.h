@@ -19,6 +19,7 @@ PyObject *npa_py_copy(PyObject *self, PyObject *args);
 PyObject *npa_py_wrap(PyObject *self, PyObject *o);
 PyObject *npa_py_view_plain(PyObject *self, PyObject *o);
 PyObject *npa_py_plain(PyObject *self, PyObject *o);
+PyObject *npa_py_number(PyObject *self, PyObject *o);
 PyObject *npa_py_touch(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *npa_py_wants(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *npa_py_is_pending(PyObject *self, PyObject *o);

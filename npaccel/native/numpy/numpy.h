@@ -69,6 +69,21 @@ PyObject *npa_fetched_element(PyObject *a, PyObject *key);
 PyObject *npa_put_back_py(PyObject *module, PyObject *args);
 PyObject *npa_rebased_py(PyObject *module, PyObject *args);
 
+/* ------------------------------------------------------------------------------------ numbers.c */
+
+/* NumPy's scalar of a recorded array without dimensions that nobody else has: run, and read behind
+ * its address. */
+PyObject *npa_number_of(PyArrayObject *recorded);
+/* The largest or smallest of all elements of an array that nobody has looked at, as its ufunc's
+ * fold. NULL, perhaps without error: something else */
+PyObject *npa_hidden_extreme(PyObject *ufunc, PyArrayObject *a);
+npa_own npa_record_count; /* count_nonzero of truth values that wait */
+npa_own npa_argmax_behind, npa_argmin_behind; /* ndarray.argmax and .argmin, of all */
+/* f(args...), a fold of an array that waits, without NumPy's Python code around the ufunc's. As
+ * npa_reduce. */
+int npa_fold_recorded(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names, PyObject **result);
+
 /* -------------------------------------------------------------------------------------- folds.c */
 
 /* 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
@@ -77,10 +92,10 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
 /* The same; what NumPy is to do is done. */
 int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                PyObject **result);
-/* f(args...), a fold of an array that waits, without NumPy's Python code around the ufunc's. As
- * npa_reduce. */
-int npa_fold_recorded(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
-                      PyObject *names, PyObject **result);
+/* npa_hidden_extreme, if that is what the call asks for. As npa_fold_call */
+int npa_fold_hidden(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                    PyObject **result);
+PyObject *npa_mean_of(PyObject *sum, PyArrayObject *of); /* of doubles; takes the sum */
 /* f(args...), a fold of an array of ours that nothing waits for: at once; `numpys`: NumPy's own.
  * NULL, perhaps without error: others' to do */
 PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject *const *args,

@@ -51,6 +51,9 @@ static const struct { const char *name; npa_own *run; bool unseen, records, ours
     {"correlate", npa_correlate}, {"correlate2", npa_correlate2},
     {"Generator.shuffle", npa_shuffle}, {"RandomState.shuffle", npa_shuffle},
     {"Generator.bytes", npa_random_bytes}, {"RandomState.bytes", npa_random_bytes},
+    {"count_nonzero", npa_record_count, .records = true},
+    {"ndarray.argmax", npa_argmax_behind, .ours = true},
+    {"ndarray.argmin", npa_argmin_behind, .ours = true},
     {"ndarray.item", npa_item_behind, .ours = true},
     {"ndarray.tolist", npa_list_behind, .ours = true}};
 

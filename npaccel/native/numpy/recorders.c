@@ -319,6 +319,13 @@ PyObject *npa_py_plain(PyObject *self, PyObject *o)
     return a == NULL || npa_touch(a, false) < 0 ? NULL : npa_exact_view(a);
 }
 
+PyObject *npa_py_number(PyObject *self, PyObject *o)
+{
+    (void)self;
+    PyArrayObject *a = need_array(o);
+    return a == NULL ? NULL : npa_number_of(a);
+}
+
 PyObject *npa_py_touch(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;

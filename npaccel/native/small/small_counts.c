@@ -9,33 +9,42 @@
 #pragma GCC optimize("O3")
 #endif
 
-/* Whether this NumPy counts in integers of Python's, not in its own; asked once. -1: an error */
+/* Whether this NumPy counts in integers of Python's, not in its own; asked once, of a plain array.
+ * -1: an error, or it is being asked */
 static int counts_in_python(PyObject *a)
 {
     static int known = -1;
-    if (known < 0) {
+    static bool asking; /* that is NumPy's to answer */
+    if (known < 0 && !asking) {
         PyObject *module = PyImport_ImportModule("numpy"), *one = NULL;
-        npa_suspended++;
+        npa_suspended++, asking = true;
         one = module != NULL ? PyObject_CallMethod(module, "count_nonzero", "O", a) : NULL;
-        npa_suspended--;
+        npa_suspended--, asking = false;
         known = one != NULL ? PyLong_CheckExact(one) : -1;
         Py_XDECREF(module), Py_XDECREF(one);
     }
     return known;
 }
 
+PyObject *npa_as_count(PyObject *integer)
+{
+    npy_intp count = PyNumber_AsSsize_t(integer, NULL), none = 0;
+    PyObject *plain = PyArray_SimpleNew(1, &none, NPY_BOOL);
+    int python = plain != NULL ? counts_in_python(plain) : -1;
+    Py_XDECREF(plain);
+    return python < 0 ? NULL : python ? PyLong_FromSsize_t(count)
+                                      : PyArray_Scalar(&count, npa_small_dtype(NPY_INTP), NULL);
+}
+
 /* count_nonzero(a) */
 PyObject *npa_small_count(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    static bool asking; /* that is NumPy's to answer */
     PyArrayObject *a = (PyArrayObject *)args[0];
-    if (n != 1 || names != NULL || asking || !npa_small_usual(args[0])) {
+    if (n != 1 || names != NULL || !npa_small_usual(args[0])) {
         return NULL;
     }
-    asking = true;
     int python = counts_in_python(args[0]);
-    asking = false;
     npy_intp size = PyArray_SIZE(a), count = 0;
     switch (python < 0 ? NPY_OBJECT : PyArray_TYPE(a)) {
     case NPY_BOOL: count = npa_count_true(PyArray_DATA(a), size); break;

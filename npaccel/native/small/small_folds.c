@@ -41,6 +41,11 @@ void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how)
     }
 }
 
+PyObject *npa_small_folder(npa_small_op op)
+{
+    return (PyObject *)ufuncs[op < NPA_MEAN ? op : NPA_SUM].ufunc;
+}
+
 int npa_small_op_of(PyObject *ufunc)
 {
     int i = 0;

@@ -1,0 +1,182 @@
+/* numbers.c: folds of all of an array to one number, where the array waits or nobody has looked at
+ * it: neither is shown. To show a result, and to hide it when it is read or written next, takes
+ * longer than NumPy's loop does on some hundred thousand numbers. */
+#include "numpy/numpy.h"
+#include "numpy/redirect.h"
+#include "small/ways.h"
+
+#include <string.h>
+
+PyObject *npa_number_of(PyArrayObject *recorded)
+{
+    npa_opened o;
+    npa_buffer *b = npa_buffer_of(recorded);
+    double number[2];
+    if (b != NULL) {
+        b->behind = true;
+    }
+    if (npa_open(&o, &recorded, 1, 0) < 0) {
+        return NULL;
+    }
+    memcpy(number, o.at[0], (size_t)PyArray_ITEMSIZE(recorded));
+    npa_close(&o);
+    return PyArray_Scalar(number, PyArray_DESCR(recorded), NULL);
+}
+
+/* ---------------------------------------------------------------------- where they lie, by NumPy */
+
+/* Whether it is computed, and nobody has looked at it. */
+static bool is_hidden(PyArrayObject *a)
+{
+    npa_buffer *b = npa_buffer_of(a);
+    return b != NULL && !npa_waits(a) && b->range->work != NULL &&
+           b->range->work != b->range->home;
+}
+
+/* Whether NumPy folds it by one call of a loop, which can be given another address. */
+static bool lies_simply(PyArrayObject *a)
+{
+    npa_value value = {.array = a};
+    return npa_here == NULL && npa_placeholders == 0 && !npa_check_mode && !npa_copies_exist() &&
+           PyArray_IS_C_CONTIGUOUS(a) && PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 &&
+           PyArray_ISALIGNED(a) && npa_dtype_known(PyArray_DESCR(a)) &&
+           !npa_section_block_wants(&value, 1);
+}
+
+PyObject *npa_hidden_extreme(PyObject *ufunc, PyArrayObject *a)
+{
+    int op = npa_small_op_of(ufunc), size = (int)PyArray_ITEMSIZE(a);
+    npy_intp count = PyArray_SIZE(a) - 1, steps[3] = {0, size, 0};
+    const npa_way *w = (op == NPA_MAX || op == NPA_MIN) && is_hidden(a) && lies_simply(a)
+                           ? npa_find_way((PyUFuncObject *)ufunc, PyArray_TYPE(a), NPA_EXACT)
+                           : NULL;
+    double number[2];
+    npa_opened o;
+    if (w == NULL || w->loop == NULL || w->in != w->out || npa_open(&o, &a, 1, 0) < 0) {
+        return NULL;
+    }
+    char *args[3] = {(char *)number, o.at[0] + size, (char *)number};
+    PyThreadState *mine = PyEval_SaveThread();
+    memcpy(number, o.at[0], (size_t)size);
+    npa_clear_errors();
+    w->loop(args, &count, steps, w->data);
+    bool told = npa_seen_errors();
+    npa_close(&o); /* nobody waits for the GIL with the lock */
+    PyEval_RestoreThread(mine);
+    return told ? NULL : PyArray_Scalar(number, PyArray_DESCR(a), NULL);
+}
+
+/* Where the largest or the smallest of all is. What waits is run first, unless it is so large that
+ * to read it twice takes longer than a kernel that does both. */
+static PyObject *find_place(PyArray_ArgFunc *find, PyArrayObject *a)
+{
+    enum { LARGEST = 32 << 20, LARGEST_THAT_WAITS = 1 << 20 };
+    npy_intp found = -1;
+    npa_opened o;
+    bool waits = npa_waits(a);
+    if (find == NULL || !(waits || is_hidden(a)) || !lies_simply(a) ||
+        PyArray_NBYTES(a) > (waits ? LARGEST_THAT_WAITS : LARGEST) ||
+        npa_open(&o, &a, 1, 0) < 0) {
+        return NULL;
+    }
+    PyThreadState *mine = PyEval_SaveThread();
+    find(o.at[0], PyArray_SIZE(a), &found, a);
+    npa_close(&o); /* nobody waits for the GIL with the lock */
+    PyEval_RestoreThread(mine);
+    return PyArray_Scalar(&found, npa_small_dtype(NPY_INTP), NULL);
+}
+
+/* Whether a method of an array of ours is told nothing. */
+static bool is_bare(PyObject *self, Py_ssize_t n, PyObject *names)
+{
+    return n == 0 && names == NULL && ours(self) && npa_suspended == 0;
+}
+
+PyObject *npa_argmax_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names)
+{
+    (void)what, (void)args;
+    PyArrayObject *a = (PyArrayObject *)self;
+    return !is_bare(self, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
+           : find_place(PyDataType_GetArrFuncs(PyArray_DESCR(a))->argmax, a);
+}
+
+PyObject *npa_argmin_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names)
+{
+    (void)what, (void)args;
+    PyArrayObject *a = (PyArrayObject *)self;
+    return !is_bare(self, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
+           : find_place(PyDataType_GetArrFuncs(PyArray_DESCR(a))->argmin, a);
+}
+
+/* --------------------------------------------------------------------------------------- methods */
+
+/* What a fold is told, by its place or by name: where to fold, and whether to keep the axes; false:
+ * something else is said, too. */
+static bool read_plain(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **axis,
+                       PyObject **keep)
+{
+    *axis = n > 1 ? args[1] : Py_None, *keep = Py_False;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) {
+            *keep = args[n + k];
+        } else if (n == 1 && PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
+            *axis = args[n + k];
+        } else {
+            return false;
+        }
+    }
+    return n == 1 || n == 2;
+}
+
+PyObject *npa_record_count(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names)
+{
+    (void)what, (void)self;
+    if (n != 1 || names != NULL || !ours(args[0]) || npa_suspended ||
+        !PyArray_ISBOOL((PyArrayObject *)args[0]) || !npa_waits((PyArrayObject *)args[0])) {
+        return NULL;
+    }
+    PyObject *integer = (PyObject *)npa_small_dtype(NPY_INTP), *total = NULL;
+    PyObject *given[] = {args[0], Py_None, integer, Py_None, Py_False};
+    int status = npa_reduce(npa_small_folder(NPA_SUM), given, 5, NULL, &total);
+    PyObject *count = status > 0 ? npa_as_count(total) : NULL;
+    if (status > 0) {
+        Py_DECREF(total);
+    }
+    return count;
+}
+
+/* Whether the mean is the sum over a number. */
+static bool is_quotient(PyArrayObject *a, PyObject *axis, PyObject *keep)
+{
+    return axis == Py_None && keep == Py_False && PyArray_TYPE(a) == NPY_DOUBLE &&
+           PyArray_SIZE(a) > 0 && !npa_asks_underflow();
+}
+
+int npa_fold_recorded(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names, PyObject **result)
+{
+    Py_ssize_t out_place;
+    PyObject *axis, *keep;
+    if (!npa_small_folds_once(f) || n < 1 || !ours(args[0]) || npa_suspended ||
+        !npa_waits((PyArrayObject *)args[0]) || !read_plain(args, n, names, &axis, &keep)) {
+        return 0;
+    }
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    npa_small_op op = npa_small_fold_of(f, &out_place);
+    bool truth = op == NPA_ANY || op == NPA_ALL, mean = op == NPA_MEAN;
+    PyObject *dtype = truth ? (PyObject *)&PyBool_Type : Py_None;
+    PyObject *given[] = {args[0], axis, dtype, Py_None, keep};
+    if (mean && !is_quotient(a, axis, keep)) {
+        return 0;
+    }
+    int status = npa_reduce(npa_small_folder(op), given, 5, NULL, result);
+    if (status > 0 && mean) {
+        *result = npa_mean_of(*result, a);
+        status = *result != NULL ? 1 : -1;
+    }
+    return status;
+}
