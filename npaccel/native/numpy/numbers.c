@@ -10,11 +10,7 @@
 PyObject *npa_number_of(PyArrayObject *recorded)
 {
     npa_opened o;
-    npa_buffer *b = npa_buffer_of(recorded);
     double number[2];
-    if (b != NULL) {
-        b->behind = true;
-    }
     if (npa_open(&o, &recorded, 1, 0) < 0) {
         return NULL;
     }

@@ -261,6 +261,7 @@ static int begin_queue(void)
 /* What it writes is pending. False: something can't be hidden from raw readers. */
 static bool hide_outputs(const draft *d, entry *e)
 {
+    uint32_t operation = (uint32_t)((uintptr_t)e->site.code >> 4) + (uint32_t)e->site.lasti;
     for (int k = d->nin; k < d->nin + d->nout; k++) {
         npa_buffer *b = e->buffers[k];
         bool open = b->range == NULL || b->exported;
@@ -270,7 +271,7 @@ static bool hide_outputs(const draft *d, entry *e)
             return false;
         }
         b->pending = true;
-        b->truths = PyArray_TYPE(d->arrays[k]) == NPY_BOOL;
+        b->made_at = operation;
     }
     return true;
 }

@@ -88,18 +88,34 @@ void npa_lost_device(const npa_buffer *b)
     }
 }
 
-/* Showing a page costs microseconds, and what others know of addresses is lost by it. So a result
- * of some size appears when somebody looks at its address; requests read it where it is. Masks are
- * what operations look at, as a rule, and have fewer bytes. A number that is read once nobody but
- * the core looks at. */
-enum { LEAST_HIDDEN = 64 << 10, LEAST_MASK = 8 << 10 };
+/* Showing a page costs microseconds, and what others know of addresses is lost by it; a look at one
+ * that is hidden costs ten times that. So a result appears when somebody looks at its address, and
+ * requests read it where it is; but where somebody has looked at what an operation made, as many of
+ * its next results as were looked at appear at once. */
+static struct { uint8_t left, span; bool hidden; } looks[1024];
+
+static bool is_looked_at(uint32_t operation)
+{
+    typeof(*looks) *l = &looks[operation % (sizeof looks / sizeof *looks)];
+    bool shown = l->left > 0;
+    l->span = l->hidden && !shown ? 0 : l->span; /* nobody has looked at the one before */
+    l->left -= shown, l->hidden = !shown;
+    return shown;
+}
+
+void npa_looked_at(const npa_buffer *b)
+{
+    enum { FIRST = 4, MOST = 64 };
+    typeof(*looks) *l = &looks[b->made_at % (sizeof looks / sizeof *looks)];
+    l->span = l->span == 0 ? FIRST : l->span < MOST ? 2 * l->span : MOST;
+    l->left = l->span, l->hidden = false;
+}
 
 static bool stays_hidden(const npa_buffer *b)
 {
     const npa_range *range = b->range;
-    return (b->behind || b->size >= (b->truths ? LEAST_MASK : LEAST_HIDDEN)) &&
-           range->work != NULL && range->work != range->home && b->copy == NULL &&
-           b->lost == NULL && !b->exported;
+    return range->work != NULL && range->work != range->home && b->copy == NULL &&
+           b->lost == NULL && !b->exported && !is_looked_at(b->made_at);
 }
 
 /* Nothing uses the buffer any more; its results appear, or stay hidden until somebody looks. 0, or

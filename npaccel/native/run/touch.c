@@ -60,6 +60,7 @@ void npa_serve_fault(npa_range *range, const void *touched)
         if (b->spot != NULL) {
             npa_trace_hooks.spot_read(b->spot);
         }
+        npa_looked_at(b);
         part = touched != NULL && npa_copy_show(b, (size_t)((const char *)touched - range->home));
         if (!part) {
             appear(b, range);
@@ -115,6 +116,7 @@ static int show(PyArrayObject *array, bool write)
                                        npa_range_publish(b->range) == 0));
     bool lost = !shown && (!there || npa_copy_lost());
     if (shown && hidden) {
+        npa_looked_at(b);
         b->fresh = false; /* whoever asked may write there */
     }
     uint64_t moved = npa_count.moved.bytes_down - before;

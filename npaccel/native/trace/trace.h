@@ -32,8 +32,7 @@ typedef struct npa_buffer {
     int32_t flights; /* runs in flight that use it, see flights.c */
     npa_queue *maker; /* the one of them that writes it */
     bool fresh;      /* no content yet */
-    bool truths;     /* what was recorded last to be written to it is a mask */
-    bool behind;     /* read behind its address alone, by whoever recorded it */
+    uint32_t made_at; /* a number of the user's operation that was recorded last to write it */
     bool unread;     /* written by a queued request, and read by none behind it */
     bool pending;    /* a queued request writes it */
     _Atomic bool dead;
