@@ -384,6 +384,9 @@ class Plans(MutableMapping[bytes, Any]):
 def plans() -> Plans:
     """The one table, in which the core looks keys up."""
 
+def forget_looks() -> None:
+    """What all operations make is hidden at first, whatever was looked at before: for tests."""
+
 def trials(on: bool, recorded_ns: int = 0, numpys_ns: int = 0, /) -> None:
     """Whether blocks compare recording with NumPy, by turns; forget what they have found. The times
     are for tests: rounds are said to take so long."""

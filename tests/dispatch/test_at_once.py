@@ -111,7 +111,7 @@ def test_what_waits_is_not_evaluated_before(name: str) -> None:
         y = x * 2
         before = npaccel.stats()["requests"]
         have = CALLS[name](y)
-        if name in ("sum", "max", "argmin", "concatenate", "stack"):
+        if name in ("sum", "max", "concatenate", "stack"):
             assert npaccel.stats()["requests"] > before
         same_but_for_rounding(have, want)
 

@@ -89,6 +89,7 @@ def wait(a: Array, computed: bool) -> Any:
 
 def hidden(a: Array) -> tuple[Any, int]:
     """The same numbers, which nobody has looked at, and where they will be seen."""
+    _native.forget_looks()
     x = npaccel.asarray(a.copy())
     address = int(x.ctypes.data)
     x *= x.dtype.type(1)

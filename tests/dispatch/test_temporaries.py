@@ -243,7 +243,11 @@ def test_who_watches_may_keep_it(where: str) -> None:
 
     start = getattr(sys, f"set{where}")
     before = getattr(sys, f"get{where}")()
-    for text in ("np.max((a - 2.0) * 0.5)", "((a - 2.0) * 0.5).max()", "np.sum((a - 2.0) * 0.5)"):
+    for text in (
+        "np.max((a - 2.0) * 0.5, initial=-9.0)",
+        "((a - 2.0) * 0.5).max(initial=-9.0)",
+        "np.sum((a - 2.0) * 0.5, initial=1.0)",
+    ):
         call = eval(f"lambda: {text}", {"a": a, "np": np})
         seen.clear()
         start(watch)

@@ -79,11 +79,9 @@ static int asked_type(PyObject *dtype)
     if (dtype == NULL || dtype == Py_None) {
         return 0;
     }
-    if (dtype == (PyObject *)&PyBool_Type) { /* as np.any and np.all ask */
-        return NPY_BOOL + 1;
-    }
-    if (!PyArray_DescrCheck(dtype)) {
-        return -1;
+    if (!PyArray_DescrCheck(dtype)) { /* np.any and np.all ask for bool */
+        int type = npa_small_type_named(dtype);
+        return type >= 0 ? type + 1 : -1;
     }
     const PyArray_Descr *d = (const PyArray_Descr *)dtype;
     return npa_dtype_known(d) ? d->type_num + 1 : -1;
@@ -255,11 +253,11 @@ int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyOb
     return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
-PyObject *npa_mean_of(PyObject *sum, PyArrayObject *of)
+PyObject *npa_mean_of(PyObject *sum, npy_intp n)
 {
-    double value = PyFloat_AsDouble(sum) / (double)PyArray_SIZE(of);
+    double value = PyFloat_AsDouble(sum) / (double)n;
     Py_DECREF(sum);
-    return PyArray_Scalar(&value, PyArray_DESCR(of), NULL);
+    return PyArray_Scalar(&value, npa_small_dtype(NPY_DOUBLE), NULL);
 }
 
 /* The sum or the mean of floats in our order, of all of it. NULL, perhaps without error: neither,
@@ -272,7 +270,7 @@ static PyObject *fold_in_order(npa_small_op op, PyArrayObject *a)
     if (add == NULL || npa_fold_in_whole(add, args, 2, NULL, &result) <= 0) {
         return NULL;
     }
-    return mean ? npa_mean_of(result, a) : result;
+    return mean ? npa_mean_of(result, PyArray_SIZE(a)) : result;
 }
 
 /* The fold of what shows the array; looked at where that is due. */
@@ -508,41 +506,59 @@ int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *n
     return status;
 }
 
-/* What the call `ufunc(*args, out=...)` writes to, or NULL, if that is all there is to it. */
-static bool only_out(PyObject *const *named, PyObject *names, PyArrayObject **out)
+/* What is said by name in the call of a ufunc. */
+typedef struct { PyArrayObject *out; int asked; } said;
+
+/* False: it is not an array. */
+static bool read_out(PyObject *value, PyArrayObject **out)
 {
-    static const char *const known[] = {"out", "casting", "subok"};
     npa_value target = {.array = NULL};
-    bool given = false, cast = false;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *value = named[k];
-        switch (place_of(PyTuple_GET_ITEM(names, k), known, 3)) {
-        case 0:
-            value = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1
-                        ? PyTuple_GET_ITEM(value, 0) : value;
-            given = value != Py_None;
-            if (given && (!npa_classify(value, &target) || target.array == NULL)) {
-                return false;
-            }
-            break;
-        case 1: /* what same_kind allows has the same loop with unsafe */
-            if (!PyUnicode_Check(value) ||
-                (PyUnicode_CompareWithASCIIString(value, "same_kind") != 0 &&
-                 PyUnicode_CompareWithASCIIString(value, "unsafe") != 0)) {
-                return false;
-            }
-            cast = true;
-            break;
-        case 2:
-            if (!PyBool_Check(value)) { /* an error */
-                return false;
-            }
-            break;
+    value = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1 ? PyTuple_GET_ITEM(value, 0)
+                                                                      : value;
+    bool good = value == Py_None || (npa_classify(value, &target) && target.array != NULL);
+    *out = target.array;
+    return good;
+}
+
+/* Whether a casting is what the loop of that output, or of that dtype, has anyway. */
+static bool is_usual_cast(PyObject *value)
+{
+    return PyUnicode_Check(value) &&
+           (PyUnicode_CompareWithASCIIString(value, "same_kind") == 0 ||
+            PyUnicode_CompareWithASCIIString(value, "unsafe") == 0);
+}
+
+/* Whether the call `ufunc(*args, out=..., dtype=...)` says nothing else. */
+static bool read_names(PyObject *const *named, PyObject *names, said *s)
+{
+    static const char *const known[] = {"out", "casting", "subok", "dtype"};
+    bool cast = false, good = true;
+    *s = (said){.out = NULL};
+    for (Py_ssize_t k = 0; good && k < PyTuple_GET_SIZE(names); k++) {
+        switch (place_of(PyTuple_GET_ITEM(names, k), known, 4)) {
+        case 0: good = read_out(named[k], &s->out); break;
+        case 1: cast = true, good = is_usual_cast(named[k]); break;
+        case 2: good = PyBool_Check(named[k]); break; /* else an error */
+        case 3: good = (s->asked = asked_type(named[k])) >= 0; break;
         default: return false;
         }
     }
-    *out = target.array;
-    return given || !cast;
+    return good && (s->out != NULL || s->asked > 0 || !cast);
+}
+
+/* Whether the loop for that dtype is the one that these have without it: all in it are of it. */
+static bool is_of_type(PyObject *ufunc, const npa_value *values, int n, const said *s)
+{
+    int types[NPA_MAX_ARGS];
+    for (int k = 0; k < n; k++) {
+        types[k] = values[k].type;
+    }
+    npa_rule *rule = npa_find_rule(ufunc, types, n, s->out);
+    bool same = rule != NULL && rule->result[0]->type_num == s->asked - 1;
+    for (int k = 0; same && k < n; k++) {
+        same = rule->loop_type[k] == s->asked - 1;
+    }
+    return same;
 }
 
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
@@ -559,14 +575,17 @@ int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject 
             return PyErr_Occurred() ? -1 : 0;
         }
     }
-    PyArrayObject *out;
-    if (!only_out(args + n, names, &out) || (out != NULL && !PyArray_ISWRITEABLE(out)) ||
-        !(npa_wants(values, (int)n) || (out != NULL && npa_is_pending(out)))) {
+    said s;
+    if (!read_names(args + n, names, &s) || (s.out != NULL && !PyArray_ISWRITEABLE(s.out)) ||
+        !(npa_wants(values, (int)n) || (s.out != NULL && npa_is_pending(s.out)))) {
         return PyErr_Occurred() ? -1 : 0;
     }
     int status = may_wait();
+    if (status > 0 && s.asked > 0 && !is_of_type(ufunc, values, (int)n, &s)) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
     if (status > 0) {
-        *result = npa_ufunc_call(ufunc, values, out != NULL ? &out : NULL, &status);
+        *result = npa_ufunc_call(ufunc, values, s.out != NULL ? &s.out : NULL, &status);
     }
     return status;
 }

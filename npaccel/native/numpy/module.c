@@ -372,6 +372,7 @@ static PyMethodDef methods[] = {
     {"spawned", npa_spawned, METH_O, NPA_DOC_spawned},
     {"kill_spawned", npa_kill_spawned, METH_O, NPA_DOC_kill_spawned},
     {"new_sizes", npa_new_sizes, METH_NOARGS, NPA_DOC_new_sizes},
+    {"forget_looks", npa_forget_looks, METH_NOARGS, NPA_DOC_forget_looks},
     {"trials", npa_autotune_trials, METH_VARARGS, NPA_DOC_trials},
     {"tried", npa_tried, METH_NOARGS, NPA_DOC_tried},
     {"looked_up", npa_looked_up, METH_O, NPA_DOC_looked_up},

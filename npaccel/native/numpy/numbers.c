@@ -169,9 +169,10 @@ int npa_fold_recorded(const npa_small_function *f, PyObject *const *args, Py_ssi
     if (mean && !is_quotient(a, axis, keep)) {
         return 0;
     }
+    npy_intp size = PyArray_SIZE(a); /* its memory may go with this, its last use */
     int status = npa_reduce(npa_small_folder(op), given, 5, NULL, result);
     if (status > 0 && mean) {
-        *result = npa_mean_of(*result, a);
+        *result = npa_mean_of(*result, size);
         status = *result != NULL ? 1 : -1;
     }
     return status;

@@ -95,7 +95,7 @@ int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *n
 /* npa_hidden_extreme, if that is what the call asks for. As npa_fold_call */
 int npa_fold_hidden(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                     PyObject **result);
-PyObject *npa_mean_of(PyObject *sum, PyArrayObject *of); /* of doubles; takes the sum */
+PyObject *npa_mean_of(PyObject *sum, npy_intp n); /* of doubles; takes the sum */
 /* f(args...), a fold of an array of ours that nothing waits for: at once; `numpys`: NumPy's own.
  * NULL, perhaps without error: others' to do */
 PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject *const *args,

@@ -334,6 +334,7 @@ enum npa_way npa_autotune_way(npa_choice *c); /* of the round to come: recorded 
 /* A round took so long; alike: it may be compared. before: what was spent when it began. */
 void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
                        npa_spending before);
+PyObject *npa_forget_looks(PyObject *module, PyObject *nothing);
 PyObject *npa_autotune_trials(PyObject *module, PyObject *args);
 PyObject *npa_tried(PyObject *module, PyObject *nothing);
 PyObject *npa_looked_up(PyObject *module, PyObject *found);

@@ -50,7 +50,6 @@ PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n,
 /* a.reshape(...) */
 PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t n,
                             PyObject *names);
-int npa_small_type_named(PyObject *dtype); /* its number; -1: it is NumPy's to look up */
 /* a.ravel() */
 PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* The type that `zeros` or `empty` is told behind a shape; -1: one that is NumPy's to look up, or

@@ -130,7 +130,7 @@ int npa_small_type_named(PyObject *o)
         return NPY_DOUBLE;
     }
     if (o == (PyObject *)&PyLong_Type) {
-        return NPY_LONG;
+        return NPY_INTP;
     }
     if (o == (PyObject *)&PyBool_Type) {
         return NPY_BOOL;

@@ -168,6 +168,7 @@ PyArrayObject *npa_small_gathered(PyArrayObject *a, PyObject *add);
 void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that folds */
 /* What the elements up to each are folded to, by what has such a loop; likewise */
 PyObject *npa_small_scan(npa_small_op op, PyArrayObject *a);
+int npa_small_type_named(PyObject *dtype); /* its number; -1: it is NumPy's to look up */
 PyObject *npa_as_count(PyObject *integer); /* of the type of np.count_nonzero */
 PyObject *npa_small_folder(npa_small_op op); /* its ufunc, or that of its sum; borrowed */
 int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
