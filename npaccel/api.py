@@ -398,6 +398,8 @@ def stats(reset: bool = False) -> counting.Counts:
         plans_moved : how often the plan of other sizes was taken for a size that was new.
         traces : programs that are known now.
         guard_faults : reads of a pending array's memory that came unannounced.
+        published : results that appeared at their address, since somebody looked or was likely to;
+            never reset.
         fault_evaluations : times that such a read, or a write into what a pending operation reads,
             made what was pending run.
         fault_programs : of these, runs whose program was known; the others ran NumPy's loops.

@@ -305,6 +305,9 @@ PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject 
     }
     npa_small_op op = npa_small_fold_of(f, &out_place);
     PyObject *ufunc = npa_small_folder(op);
+    if (ufunc == NULL) {
+        return NULL;
+    }
     const char *name = ((PyUFuncObject *)ufunc)->name;
     if (npa_wants(&value, 1) && !npa_fold_is_brief(name, args, n, names, out_place, false)) {
         return NULL;

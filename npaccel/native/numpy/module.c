@@ -268,6 +268,7 @@ static void put_memory(PyObject **table, const npa_memory_stats *m, const npa_wa
     put_number(table, "write_faults", w->faults + m->broken);
     put_number(table, "armed_blocks", w->armed + m->sealed);
     put_number(table, "guard_faults", npa_guard_on ? npa_guard_faults() : 0);
+    put_number(table, "published", m->published);
     put_number(table, "live_ranges", m->live_ranges);
     put_number(table, "live_bytes", m->live_bytes);
     put_number(table, "used_bytes", m->used_bytes);

@@ -22,7 +22,7 @@ PyObject *npa_number_of(PyArrayObject *recorded)
 /* ---------------------------------------------------------------------- where they lie, by NumPy */
 
 /* Whether it is computed, and nobody has looked at it. */
-static bool is_hidden(PyArrayObject *a)
+static bool is_unseen(PyArrayObject *a)
 {
     npa_buffer *b = npa_buffer_of(a);
     return b != NULL && !npa_waits(a) && b->range->work != NULL &&
@@ -43,7 +43,7 @@ PyObject *npa_hidden_extreme(PyObject *ufunc, PyArrayObject *a)
 {
     int op = npa_small_op_of(ufunc), size = (int)PyArray_ITEMSIZE(a);
     npy_intp count = PyArray_SIZE(a) - 1, steps[3] = {0, size, 0};
-    const npa_way *w = (op == NPA_MAX || op == NPA_MIN) && is_hidden(a) && lies_simply(a)
+    const npa_way *w = (op == NPA_MAX || op == NPA_MIN) && is_unseen(a) && lies_simply(a)
                            ? npa_find_way((PyUFuncObject *)ufunc, PyArray_TYPE(a), NPA_EXACT)
                            : NULL;
     double number[2];
@@ -70,7 +70,7 @@ static PyObject *find_place(PyArray_ArgFunc *find, PyArrayObject *a)
     npy_intp found = -1;
     npa_opened o;
     bool waits = npa_waits(a);
-    if (find == NULL || !(waits || is_hidden(a)) || !lies_simply(a) ||
+    if (find == NULL || !(waits || is_unseen(a)) || !lies_simply(a) ||
         PyArray_NBYTES(a) > (waits ? LARGEST_THAT_WAITS : LARGEST) ||
         npa_open(&o, &a, 1, 0) < 0) {
         return NULL;
@@ -82,27 +82,35 @@ static PyObject *find_place(PyArray_ArgFunc *find, PyArrayObject *a)
     return PyArray_Scalar(&found, npa_small_dtype(NPY_INTP), NULL);
 }
 
-/* Whether a method of an array of ours is told nothing. */
-static bool is_bare(PyObject *self, Py_ssize_t n, PyObject *names)
+/* Whether a method of an array of ours is told nothing but None. */
+static bool is_bare(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    return n == 0 && names == NULL && ours(self) && npa_suspended == 0;
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    bool bare = n <= 2 && ours(self) && npa_suspended == 0;
+    for (Py_ssize_t k = 0; bare && k < all; k++) {
+        PyObject *name = k < n ? NULL : PyTuple_GET_ITEM(names, k - n);
+        bare = args[k] == Py_None &&
+               (name == NULL || PyUnicode_CompareWithASCIIString(name, "axis") == 0 ||
+                PyUnicode_CompareWithASCIIString(name, "out") == 0);
+    }
+    return bare;
 }
 
 PyObject *npa_argmax_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
                             PyObject *names)
 {
-    (void)what, (void)args;
+    (void)what;
     PyArrayObject *a = (PyArrayObject *)self;
-    return !is_bare(self, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
+    return !is_bare(self, args, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
            : find_place(PyDataType_GetArrFuncs(PyArray_DESCR(a))->argmax, a);
 }
 
 PyObject *npa_argmin_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
                             PyObject *names)
 {
-    (void)what, (void)args;
+    (void)what;
     PyArrayObject *a = (PyArrayObject *)self;
-    return !is_bare(self, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
+    return !is_bare(self, args, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
            : find_place(PyDataType_GetArrFuncs(PyArray_DESCR(a))->argmin, a);
 }
 
@@ -137,7 +145,8 @@ PyObject *npa_record_count(void *what, PyObject *self, PyObject *const *args, Py
     }
     PyObject *integer = (PyObject *)npa_small_dtype(NPY_INTP), *total = NULL;
     PyObject *given[] = {args[0], Py_None, integer, Py_None, Py_False};
-    int status = npa_reduce(npa_small_folder(NPA_SUM), given, 5, NULL, &total);
+    PyObject *add = npa_small_folder(NPA_SUM);
+    int status = add != NULL ? npa_reduce(add, given, 5, NULL, &total) : -1;
     PyObject *count = status > 0 ? npa_as_count(total) : NULL;
     if (status > 0) {
         Py_DECREF(total);
@@ -170,7 +179,8 @@ int npa_fold_recorded(const npa_small_function *f, PyObject *const *args, Py_ssi
         return 0;
     }
     npy_intp size = PyArray_SIZE(a); /* its memory may go with this, its last use */
-    int status = npa_reduce(npa_small_folder(op), given, 5, NULL, result);
+    PyObject *ufunc = npa_small_folder(op);
+    int status = ufunc != NULL ? npa_reduce(ufunc, given, 5, NULL, result) : -1;
     if (status > 0 && mean) {
         *result = npa_mean_of(*result, size);
         status = *result != NULL ? 1 : -1;

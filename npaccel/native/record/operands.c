@@ -73,6 +73,9 @@ size_t npa_broadcast_bytes(const npa_value *values, int n)
     return count * (size_t)item;
 }
 
+/* To record an operation on less costs more than to show it. */
+enum { LEAST_HIDDEN = 8 << 10 };
+
 bool npa_wants(const npa_value *values, int n)
 {
     int arrays = 0, deep = 0;
@@ -98,8 +101,9 @@ bool npa_wants(const npa_value *values, int n)
         if (npa_is_pending(a) || npa_is_far(a)) {
             return true;
         }
-        large = large || (PyArray_SIZE(a) > 0 &&
-                          (npa_is_enough((size_t)PyArray_NBYTES(a)) || npa_is_hidden(a)));
+        size_t bytes = (size_t)PyArray_NBYTES(a);
+        large = large || (bytes > 0 && (npa_is_enough(bytes) ||
+                                        (bytes >= LEAST_HIDDEN && npa_is_hidden(a))));
         arrays++;
         deep |= PyArray_NDIM(a) > 1;
     }

@@ -103,12 +103,13 @@ static bool is_looked_at(uint32_t operation)
     return shown;
 }
 
-void npa_looked_at(const npa_buffer *b)
+int npa_looked_at(const npa_buffer *b)
 {
     enum { FIRST = 4, MOST = 64 };
     typeof(*looks) *l = &looks[b->made_at % (sizeof looks / sizeof *looks)];
     l->span = l->span == 0 ? FIRST : l->span < MOST ? 2 * l->span : MOST;
     l->left = l->span, l->hidden = false;
+    return l->span;
 }
 
 PyObject *npa_forget_looks(PyObject *module, PyObject *nothing)

@@ -22,7 +22,8 @@ void npa_lost_device(const npa_buffer *b);
 /* The first `done` requests have run. Their results appear and they leave the queue, with all that
  * no other one uses. With the lock, perhaps without the GIL. */
 int npa_finish_queue(PyObject *program, int done);
-void npa_looked_at(const npa_buffer *b); /* somebody has, and it was hidden; with the lock */
+/* Somebody has, and it was hidden. How many others may be looked at next. With the lock. */
+int npa_looked_at(const npa_buffer *b);
 
 /* ------------------------------------------------------------------------------------ running.c */
 

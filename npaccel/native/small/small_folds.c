@@ -43,7 +43,12 @@ void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how)
 
 PyObject *npa_small_folder(npa_small_op op)
 {
-    return (PyObject *)ufuncs[op < NPA_MEAN ? op : NPA_SUM].ufunc;
+    static PyObject *found[UFUNCS]; /* before there was a block, too */
+    int i = op < NPA_MEAN ? (int)op : NPA_SUM;
+    PyObject *module = found[i] == NULL ? PyImport_ImportModule("numpy") : NULL;
+    found[i] = module != NULL ? PyObject_GetAttrString(module, ufuncs[i].name) : found[i];
+    Py_XDECREF(module);
+    return found[i];
 }
 
 int npa_small_op_of(PyObject *ufunc)

@@ -64,7 +64,7 @@ npa_range *npa_range_new(size_t bytes)
     unsigned which, class;
     size_t span;
     bytes += bytes == 0;
-    if (!find_class(bytes, &which, &class, &span) || !npa_slots_within_budget()) {
+    if (!find_class(bytes, &which, &class, &span) || !npa_slots_within_budget(which)) {
         return NULL;
     }
     slot *s = npa_slot_take_home(which, class, span);
@@ -77,7 +77,7 @@ npa_range *npa_range_shown(size_t bytes, bool *zero)
     size_t span;
     bytes += bytes == 0;
     *zero = false;
-    if (!find_class(bytes, &which, &class, &span) || !npa_slots_within_budget()) {
+    if (!find_class(bytes, &which, &class, &span)) {
         return NULL;
     }
     for (slot *s = npa_reservation.regions[which].warm[class].newest; s != NULL;

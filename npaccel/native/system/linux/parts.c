@@ -68,7 +68,7 @@ char *npa_part_new(size_t bytes)
         return NULL;
     }
     npa_parts_trim(room - size);
-    if (npa_slots_within_budget()) {
+    if (npa_slots_within_budget(BIG)) {
         pages = mmap(NULL, size, RW, ANONYMOUS, -1, 0);
     }
     return pages != MAP_FAILED ? pages : NULL;

@@ -230,9 +230,15 @@ slot *npa_slot_take_home(unsigned which, unsigned class, size_t span)
     return s != NULL ? s : recut(which, class, span);
 }
 
-bool npa_slots_within_budget(void)
+/* Tiny ranges, of which there may be many, leave room for others and for warm ones: without these
+ * all memory would be new each time. */
+bool npa_slots_within_budget(unsigned which)
 {
-    while (count_mappings() + 2 > npa_reservation.stats.mapping_budget) {
+    size_t budget = npa_reservation.stats.mapping_budget;
+    if (which == TINY && count_live() + 2 > budget - budget / 8) {
+        return false;
+    }
+    while (count_mappings() + 2 > budget) {
         slot *old = npa_reservation.by_age.oldest;
         if (npa_reservation.nopen > 0) {
             npa_pages_close_open();

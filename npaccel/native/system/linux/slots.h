@@ -69,7 +69,7 @@ struct npa_reservation {
     list by_age, sealed;
     slot *spare;    /* structs not yet used */
     slot *retired;  /* and of homes that were joined */
-    size_t spares, islands;
+    size_t spares, islands, shown;
     slot *open[MOST_OPEN]; /* small ones whose pages have moved on from their home, still mapped */
     int nopen;
     npa_memory_stats stats;
@@ -137,6 +137,8 @@ static inline void set_work(slot *s, char *work)
     size_t *used = &npa_reservation.stats.used_bytes;
     *used += work != NULL && s->range.work == NULL ? s->range.span : 0;
     *used -= work == NULL && s->range.work != NULL ? s->range.span : 0;
+    npa_reservation.shown += work == s->range.home;
+    npa_reservation.shown -= s->range.work == s->range.home;
     __atomic_store_n(&s->range.work, work, __ATOMIC_RELEASE); /* guard.c reads it unlocked */
 }
 
@@ -154,10 +156,15 @@ static inline unsigned class_of(size_t granules, size_t *rounded)
     return 8 * (log - 2) + (unsigned)steps - 9;
 }
 
-/* Mappings that there are, or will be when every live range is published. */
+/* Mappings of what is shown, or was; what is hidden has none yet, and is counted once, for those who
+ * are shown one after the other merge. */
+static inline size_t count_live(void)
+{
+    return npa_reservation.stats.live_ranges + npa_reservation.shown;
+}
 static inline size_t count_mappings(void)
 {
-    return 8 * REGIONS + 2 * (npa_reservation.stats.live_ranges + npa_reservation.islands);
+    return 8 * REGIONS + count_live() + 2 * npa_reservation.islands;
 }
 
 /* -------------------------------------------------------------------------------------- pages.c */
@@ -194,6 +201,6 @@ void npa_slots_give_smaller(const slot *s);
 /* A home without pages: a used one, a new one, or, where there is no room, one whose pages are
  * given up, at most twice as large, or several of them. */
 slot *npa_slot_take_home(unsigned which, unsigned class, size_t span);
-bool npa_slots_within_budget(void);
+bool npa_slots_within_budget(unsigned which);
 
 #endif
