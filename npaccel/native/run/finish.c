@@ -88,44 +88,11 @@ void npa_lost_device(const npa_buffer *b)
     }
 }
 
-/* Showing a page costs microseconds, and what others know of addresses is lost by it; a look at one
- * that is hidden costs ten times that. So a result appears when somebody looks at its address, and
- * requests read it where it is; but where somebody has looked at what an operation made, as many of
- * its next results as were looked at appear at once. */
-static struct { uint8_t left, span; bool hidden; } looks[1024];
-
-static bool is_looked_at(uint32_t operation)
-{
-    typeof(*looks) *l = &looks[operation % (sizeof looks / sizeof *looks)];
-    bool shown = l->left > 0;
-    l->span = l->hidden && !shown ? 0 : l->span; /* nobody has looked at the one before */
-    l->left -= shown, l->hidden = !shown;
-    return shown;
-}
-
-int npa_looked_at(const npa_buffer *b)
-{
-    enum { FIRST = 4, MOST = 64 };
-    typeof(*looks) *l = &looks[b->made_at % (sizeof looks / sizeof *looks)];
-    l->span = l->span == 0 ? FIRST : l->span < MOST ? 2 * l->span : MOST;
-    l->left = l->span, l->hidden = false;
-    return l->span;
-}
-
-PyObject *npa_forget_looks(PyObject *module, PyObject *nothing)
-{
-    (void)module, (void)nothing;
-    npa_lock();
-    memset(looks, 0, sizeof looks);
-    npa_unlock();
-    Py_RETURN_NONE;
-}
-
 static bool stays_hidden(const npa_buffer *b)
 {
     const npa_range *range = b->range;
     return range->work != NULL && range->work != range->home && b->copy == NULL &&
-           b->lost == NULL && !b->exported && !is_looked_at(b->made_at);
+           b->lost == NULL && !b->exported && !npa_appears(b);
 }
 
 /* Nothing uses the buffer any more; its results appear, or stay hidden until somebody looks. 0, or

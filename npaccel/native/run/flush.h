@@ -22,8 +22,11 @@ void npa_lost_device(const npa_buffer *b);
 /* The first `done` requests have run. Their results appear and they leave the queue, with all that
  * no other one uses. With the lock, perhaps without the GIL. */
 int npa_finish_queue(PyObject *program, int done);
-/* Somebody has, and it was hidden. How many others may be looked at next. With the lock. */
-int npa_looked_at(const npa_buffer *b);
+
+/* looks.c, with the lock: whether a result is to appear as soon as it is computed; and somebody had
+ * it appear who looked, unannounced or not. */
+bool npa_appears(const npa_buffer *b);
+void npa_looked_at(const npa_buffer *b, bool unannounced);
 
 /* ------------------------------------------------------------------------------------ running.c */
 

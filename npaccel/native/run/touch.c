@@ -39,28 +39,6 @@ static void appear(npa_buffer *b, npa_range *range)
     }
 }
 
-/* Whether it lies here and is computed, nothing uses it, and nobody has looked at it. */
-static bool is_hidden(const npa_buffer *b)
-{
-    return b->index < 0 && b->flights == 0 && !b->pending && !b->fresh && b->copy == NULL &&
-           b->lost == NULL && b->range->work != NULL && b->range->work != b->range->home;
-}
-
-/* Who looks at one of many results of an operation, as of a list of them, looks at others, too:
- * those behind it in memory that nobody has looked at appear with it. With the lock. */
-static void show_next(const npa_buffer *first, int most)
-{
-    npa_range *at = first->range;
-    for (int i = 0; i < most; i++) {
-        at = npa_range_find(at->home + at->span);
-        const npa_buffer *b = at != NULL ? at->buffer : NULL;
-        if (b == NULL || b->made_at != first->made_at || !is_hidden(b) ||
-            npa_range_publish(at) != 0) {
-            return;
-        }
-    }
-}
-
 /* On the evaluator's thread: somebody touched a guarded page, or needs all of the range. */
 void npa_serve_fault(npa_range *range, const void *touched)
 {
@@ -82,11 +60,10 @@ void npa_serve_fault(npa_range *range, const void *touched)
         if (b->spot != NULL) {
             npa_trace_hooks.spot_read(b->spot);
         }
-        int next = npa_looked_at(b);
         part = touched != NULL && npa_copy_show(b, (size_t)((const char *)touched - range->home));
         if (!part) {
             appear(b, range);
-            show_next(b, next);
+            npa_looked_at(b, true);
         }
     }
     if (range->work == range->home) {
@@ -139,7 +116,7 @@ static int show(PyArrayObject *array, bool write)
                                        npa_range_publish(b->range) == 0));
     bool lost = !shown && (!there || npa_copy_lost());
     if (shown && hidden) {
-        show_next(b, npa_looked_at(b));
+        npa_looked_at(b, false);
         b->fresh = false; /* whoever asked may write there */
     }
     uint64_t moved = npa_count.moved.bytes_down - before;
