@@ -384,6 +384,35 @@ test_budget(void)
     CHECK(stats().live_ranges == 1 && count_maps() < 200);
 }
 
+/* Tiny ranges that stay hidden end before the budget does: a warm range keeps its pages, and others
+ * can still be had. Shown each by itself, they stay far below the kernel's limit. */
+static void
+test_many_tiny(void)
+{
+    enum { MANY = 40000 };
+    static npa_range *many[MANY];
+    npa_range *large = npa_range_new(256 * KIB);
+    *npa_range_work(large) = 1;
+    npa_range_free(large);
+    int n = 0;
+    for (; n < MANY && (many[n] = npa_range_new(800)); n++) {
+        *npa_range_work(many[n]) = 1;
+    }
+    CHECK(n < MANY && 2 * (size_t)n > stats().mapping_budget && stats().nursery_bytes > 0);
+    size_t recycled = stats().recycled;
+    large = npa_range_new(256 * KIB);
+    CHECK(large != NULL && npa_range_work(large) != NULL && stats().recycled == recycled + 1);
+    for (int i = 0; i < n; i += 2) {
+        CHECK(npa_range_publish(many[i]) == 0);
+    }
+    CHECK(count_maps() < 3 * stats().mapping_budget);
+    for (int i = 0; i < n; i++) {
+        npa_range_free(many[i]);
+    }
+    npa_range_free(large);
+    npa_nursery_trim(0);
+}
+
 /* Whether the kernel was advised to use huge pages at an address; -1: it does not say. */
 static int
 advised_huge(const char *p)
@@ -591,6 +620,7 @@ main(void)
     test_huge();
     test_fork();
     test_budget();
+    test_many_tiny();
     test_ahead();
     test_growing();
     npa_memory_stats now = stats();
