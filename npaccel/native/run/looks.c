@@ -36,14 +36,15 @@ static bool is_hidden(const npa_buffer *b)
 }
 
 /* Who looks at one of many results of an operation, as of a list of them, looks at others, too:
- * those behind it in memory that nobody has looked at appear with it. */
-static void show_next(const npa_buffer *first, int most)
+ * those around it in memory that nobody has looked at appear with it. */
+static void show_near(const npa_buffer *first, int most)
 {
-    npa_range *at = first->range;
-    for (int i = 0; i < most; i++) {
-        at = npa_range_find(at->home + at->span);
-        const npa_buffer *b = at != NULL ? at->buffer : NULL;
-        if (b == NULL || b->made_at != first->made_at || !is_hidden(b) ||
+    ptrdiff_t span = (ptrdiff_t)first->range->span;
+    for (int i = 2; i < most + 2; i++) {
+        char *home = first->range->home + (i % 2 == 0 ? i / 2 : -(i / 2)) * span;
+        npa_range *at = npa_range_find(home);
+        const npa_buffer *b = at != NULL && at->home == home ? at->buffer : NULL;
+        if (b != NULL && b->made_at == first->made_at && is_hidden(b) &&
             npa_range_publish(at) != 0) {
             return;
         }
@@ -55,9 +56,10 @@ void npa_looked_at(const npa_buffer *b, bool unannounced)
 {
     enum { FIRST = 4, MOST = 64 };
     looks *l = looks_of(b);
-    l->span = l->span == 0 ? FIRST : l->span < MOST ? 2 * l->span : MOST;
+    int before = l->span;
+    l->span = before == 0 ? FIRST : before < MOST ? 2 * before : MOST;
     l->left = unannounced ? l->span : l->left, l->hidden = false;
-    show_next(b, l->span);
+    show_near(b, before);
 }
 
 PyObject *npa_forget_looks(PyObject *module, PyObject *nothing)
