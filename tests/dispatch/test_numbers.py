@@ -126,6 +126,8 @@ def test_folds_are_numpys(name: str, dtype: str, how: str) -> None:
 
 @pytest.mark.parametrize("name", ["max", "np.max", "np.amin", "reduce", "argmax", "np.argmin"])
 def test_what_is_hidden_stays_so(name: str) -> None:
+    if npaccel.config.check != "off":
+        pytest.skip("what is compared is shown")
     values = numbers("f8")
     with npaccel.accelerate():
         x = npaccel.asarray(values) * 1.0
@@ -140,6 +142,8 @@ def _address(x: Any) -> int:
 
 
 def test_a_number_is_not_shown() -> None:
+    if npaccel.config.check != "off":
+        pytest.skip("what is compared is shown")
     a, b = (npaccel.asarray(numbers("f8")) for _ in range(2))
     with npaccel.accelerate():
         before = npaccel.stats()["published"]
