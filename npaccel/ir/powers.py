@@ -203,6 +203,10 @@ def cbrt(x: Expr, *, fine: bool) -> Expr:
 def hypot(x: Expr, y: Expr, *, fine: bool, positive: bool = False) -> Expr:
     """sqrt(x*x + y*y); infinite if either is, whatever the other. positive: NaNs are, too."""
     a, b = abs(x), abs(y)
+    none = a + b if positive else x + y
+    if not fine:  # squares are exact, and none is too large or too small
+        near = root(x.fma(x, y * y))
+        return near.isnan().rare((a.eq(INF) | b.eq(INF)).select(a.like(INF), none), near)
     large, small = (a < b).select(b, a), (a < b).select(a, b)
     near = root(large.fma(large, small * small))
     huge = large > 2.0**500
@@ -210,6 +214,6 @@ def hypot(x: Expr, y: Expr, *, fine: bool, positive: bool = False) -> Expr:
     down = huge.select(large.like(2.0**600), 2.0**-600)
     p, q = large * up, small * up
     far = root(p.fma(p, q * q)) * down
-    far = (a.isnan() | b.isnan()).select(a + b if positive else x + y, far)
+    far = (a.isnan() | b.isnan()).select(none, far)
     far = (a.eq(INF) | b.eq(INF)).select(a.like(INF), far)
     return (~((large < 2.0**500) & (large > 2.0**-450) & b.eq(b) & a.eq(a))).rare(far, near)
