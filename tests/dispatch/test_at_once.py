@@ -13,6 +13,8 @@ import pytest
 import npaccel
 from npaccel import _native
 
+from .small.test_transforms import _python_of
+
 N = 40_000  # 320 KB; `many` are 32 times as much
 CALLS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: x.sum(),
@@ -38,6 +40,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "concatenate": lambda x: np.concatenate((x, x)),
     "stack": lambda x: np.stack([x, x], -1),
     "tril": np.tril,
+    "triu by name": lambda x: np.triu(x, k=-3),
     "insert": lambda x: np.insert(x.reshape(-1), 3, 1.0),
     "isin": lambda x: np.isin(x, [0.25, 0.5]),
     "median": np.median,
@@ -231,6 +234,19 @@ def test_errors_are_numpys() -> None:
                 np.add.reduce(x, axis=None, nonsense=3)
             with pytest.raises(ValueError, match=r"same shape|must match"):
                 np.stack([x, x[:3]])
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("dtype", ["f8", "i2", "c8", "bool"])
+def test_parts_of_a_large_matrix_are_copied_without_numpys_python(dtype: str) -> None:
+    plain = (square(4 * N) * 3).astype(dtype)
+    for k in (0, 1, -7, 10**5, -(10**5)):
+        for function in (np.tril, np.triu):
+            want = function(plain, k)
+            with npaccel.accelerate():
+                for x in (plain, npaccel.asarray(plain)):
+                    same(function(x, k=k), want)
+                    assert "tri" not in _python_of(lambda f=function, x=x: f(x, k))  # what they call
 
 
 FILLED: dict[str, Callable[[Any], Any]] = {

@@ -470,7 +470,7 @@ static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssiz
     int status = 1;
     npa_suspended++, npa_whole++;
     if (quiet() && only_plain_arrays(args, all)) {
-        *result = w->original(w->function, args, (size_t)n, names);
+        *result = PyObject_Vectorcall(w->function, args, (size_t)n, names); /* as a whole */
         status = *result != NULL ? 1 : -1;
     } else {
         status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, false, result);

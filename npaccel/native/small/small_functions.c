@@ -475,6 +475,22 @@ static PyObject *call_onto(const function *f, PyObject *const *args, Py_ssize_t 
     return npa_small_put_result(made, out);
 }
 
+/* Whether it has more bytes than such a call takes. */
+static bool is_too_large(const function *f, PyArrayObject *a)
+{
+    size_t bytes = (size_t)PyArray_NBYTES(a);
+    if (f->run == run_fold || f->run == run_nan_fold) {
+        return !npa_small_folds(a, (npa_small_op)f->what);
+    }
+    if (f->run == npa_small_reshape || f->run == npa_small_ravel) {
+        return false; /* views */
+    }
+    if (f->run == npa_small_triangle && npa_whole > 0) {
+        return bytes > NPA_SMALL_AT_ONCE;
+    }
+    return f->run == npa_small_where ? npa_small_exceeds(bytes) : npa_small_is_large(bytes);
+}
+
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names)
 {
@@ -495,16 +511,8 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
     if (!(several || npa_is_plain(args[0]))) {
         return PyList_CheckExact(args[0]) ? call_on_list(f, args, n, names) : NULL;
     }
-    size_t bytes = several ? 0 : (size_t)PyArray_NBYTES((PyArrayObject *)args[0]);
-    bool folds = f->run == run_fold || f->run == run_nan_fold;
-    bool views = f->run == npa_small_reshape || f->run == npa_small_ravel; /* of any size */
-    if (folds   ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
-        : views ? false
-        : f->run == npa_small_where ? npa_small_exceeds(bytes)
-                                    : npa_small_is_large(bytes)) {
-        return NULL;
-    }
-    return f->run(f, args, n, names);
+    bool large = !several && is_too_large(f, (PyArrayObject *)args[0]);
+    return large ? NULL : f->run(f, args, n, names);
 }
 
 PyObject *npa_small_function_ours(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,

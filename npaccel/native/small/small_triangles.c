@@ -32,25 +32,30 @@ PyObject *npa_small_diag(const function *f, PyObject *const *args, Py_ssize_t n,
 PyObject *npa_small_triangle(const function *f, PyObject *const *args, Py_ssize_t n,
                              PyObject *names)
 {
+    static const char *const known[] = {"m", "k"};
     PyArrayObject *m = (PyArrayObject *)args[0];
+    PyObject *given[2] = {NULL, NULL};
     int overflow = 0;
-    long k = n == 2 && PyLong_CheckExact(args[1]) ? PyLong_AsLongAndOverflow(args[1], &overflow)
-                                                  : 0;
-    if (n > 2 || names != NULL || (n == 2 && !PyLong_CheckExact(args[1])) || overflow ||
-        !npa_small_usual(args[0]) || PyArray_NDIM(m) != 2 || k < -(1 << 20) || k > 1 << 20) {
+    if (!npa_small_read(args, n, names, known, 2, given) || !npa_small_usual(args[0]) ||
+        PyArray_NDIM(m) != 2 || (given[1] != NULL && !PyLong_CheckExact(given[1]))) {
         return NULL;
     }
-    PyArrayObject *made = npa_small_alike(m);
-    npy_intp rows = PyArray_DIM(m, 0), columns = PyArray_DIM(m, 1), size = PyArray_ITEMSIZE(m);
+    long k = given[1] != NULL ? PyLong_AsLongAndOverflow(given[1], &overflow) : 0;
+    bool lower = f->what == LOWER_PART;
+    PyArrayObject *made = overflow || k < -(1 << 20) || k > 1 << 20 ? NULL : npa_small_alike(m);
+    npy_intp rows = PyArray_DIM(m, 0), row = PyArray_DIM(m, 1) * PyArray_ITEMSIZE(m);
     for (npy_intp i = 0; made != NULL && i < rows; i++) {
-        npy_intp cut = i + k + (f->what == LOWER_PART); /* the first column of the upper part */
-        cut = cut < 0 ? 0 : cut > columns ? columns : cut;
-        bool lower = f->what == LOWER_PART;
-        npy_intp low = lower ? 0 : cut, high = lower ? cut : columns;
-        char *to = (char *)PyArray_DATA(made) + i * columns * size;
-        memset(to, 0, (size_t)(columns * size));
-        memcpy(to + low * size, (const char *)PyArray_DATA(m) + (i * columns + low) * size,
-               (size_t)((high - low) * size));
+        npy_intp cut = (i + k + lower) * PyArray_ITEMSIZE(m); /* where the upper part begins */
+        cut = cut < 0 ? 0 : cut > row ? row : cut;
+        const char *from = PyArray_BYTES(m) + i * row;
+        char *to = PyArray_BYTES(made) + i * row;
+        if (lower) {
+            memcpy(to, from, (size_t)cut);
+            memset(to + cut, 0, (size_t)(row - cut));
+        } else {
+            memset(to, 0, (size_t)cut);
+            memcpy(to + cut, from + cut, (size_t)(row - cut));
+        }
     }
     return (PyObject *)made;
 }

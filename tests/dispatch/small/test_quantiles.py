@@ -48,6 +48,8 @@ def _others(a: Any) -> Iterator[Case]:
     for k in PLACES:
         for function in (np.partition, np.tril, np.triu, np.diag):
             yield (function, a, k), function, lambda k=k: (a, k)
+        for function in (np.tril, np.triu):
+            yield (function, a, "k", k), lambda x, f=function, k=k: f(x, k=k), lambda: (a,)
         yield ("fill", a, k), _filled, lambda k=k: (np.array(a), k)
     for function in (np.tril, np.triu, np.diag, np.copy, np.where, np.argmax, np.argmin):
         yield (function, a), function, lambda: (a,)
