@@ -470,10 +470,12 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
                       !npa_is_hidden(a) && npa_at_once(&o, 1, MOST_AT_ONCE)));
 }
 
-/* Whether a copy in one piece may be folded instead. */
+/* Whether a copy in one piece may be folded instead. A line is added up where it lies. */
 static bool goes_together(PyArrayObject *a, const npa_small_how *how)
 {
-    return all_folded(how, a) && !in_one_piece(a) && PyArray_SIZE(a) <= MOST_ELEMENTS;
+    bool adds = how->op == NPA_SUM || how->op == NPA_MEAN;
+    return all_folded(how, a) && !in_one_piece(a) && PyArray_SIZE(a) <= MOST_ELEMENTS &&
+           !(adds && PyArray_NDIM(a) == 1);
 }
 
 /* Which NaN an extreme is, or which zero, hangs on the order of the elements. */
