@@ -3,8 +3,6 @@
 #include "small/small.h"
 #include "small/ways.h"
 
-#include <numpy/arrayscalars.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -346,13 +344,14 @@ void npa_small_roots(int type, void *data, npy_intp n)
 
 /* The squares of what is left without the means: outer x n x inner elements, in C order. */
 #define SQUARES(type)                                                                             \
-    static void squares_##type(const type *v, type *to, const type *mean, npy_intp outer,         \
-                               npy_intp n, npy_intp inner)                                        \
+    NPA_EACH_PROCESSOR static void squares_##type(const type *v, type *to, const type *mean,      \
+                                                  npy_intp outer, npy_intp n, npy_intp inner)     \
     {                                                                                             \
+        npy_intp row = inner == 1 ? n : inner, rows = inner == 1 ? 1 : n;                         \
         for (npy_intp o = 0; o < outer; o++, mean += inner) {                                     \
-            for (npy_intp k = 0; k < n; k++, v += inner, to += inner) {                           \
-                for (npy_intp i = 0; i < inner; i++) {                                            \
-                    type left = v[i] - mean[i];                                                   \
+            for (npy_intp k = 0; k < rows; k++, v += row, to += row) {                            \
+                for (npy_intp i = 0; i < row; i++) {                                              \
+                    type left = v[i] - (inner == 1 ? mean[0] : mean[i]);                          \
                     to[i] = left * left;                                                          \
                 }                                                                                 \
             }                                                                                     \
@@ -408,45 +407,21 @@ static bool average(PyArrayObject *a, const npa_small_how *how, target *t)
     return true;
 }
 
-/* ------------------------------------------------------------------------------- truth values */
-
-/* Whether `v` has a value other than `usual`. */
-NPA_EACH_PROCESSOR static bool has_other(const npy_bool *v, npy_intp n, bool usual)
-{
-    npy_bool other = 0;
-    for (npy_intp i = 0; i < n; i++) {
-        other |= (npy_bool)((v[i] != 0) != usual);
-    }
-    return other != 0;
-}
-
-/* any(), all(), max() or min() of truth values in one piece: however many there are, it may take no
- * time, for the answer may be known soon. NULL without error: it is no such call, or many were
- * looked at in vain, which NumPy does while others go on. */
-static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
-{
-    enum { FIRST = 64, LONG = 1 << 16, MOST = 16 << 20 };
-    const npy_bool *v = PyArray_DATA(a);
-    npy_intp n = PyArray_SIZE(a), first = 0, piece = FIRST;
-    bool usual = how->op == NPA_ALL || how->op == NPA_MIN, found = false;
-    if (!(usual || how->op == NPA_ANY || how->op == NPA_MAX) || PyArray_TYPE(a) != NPY_BOOL ||
-        how->keepdims || !all_folded(how, a) || !in_one_piece(a) || n == 0 || npa_here != NULL ||
-        npa_waits(a)) {
-        return NULL;
-    }
-    for (; !found && first < n && first < MOST;
-         first += piece, piece = first < LONG ? first : LONG) {
-        found = has_other(v + first, n - first < piece ? n - first : piece, usual);
-    }
-    if (!found && first < n) {
-        return NULL;
-    }
-    return Py_NewRef(found != usual ? PyArrayScalar_True : PyArrayScalar_False);
-}
+/* ------------------------------------------------------------------------------- of what size */
 
 static bool is_extreme(npa_small_op op)
 {
     return op == NPA_MAX || op == NPA_MIN || op == NPA_FMAX || op == NPA_FMIN;
+}
+
+/* Whether NumPy calls the loop that adds floats, or multiplies, once for all of it: it has no reason
+ * to use its buffer. */
+static bool is_one_run(PyArrayObject *a, npa_small_op op)
+{
+    int type = PyArray_TYPE(a);
+    bool number = type == NPY_FLOAT || type == NPY_DOUBLE || PyTypeNum_ISCOMPLEX(type);
+    bool adds = op == NPA_SUM || op == NPA_PROD || op >= NPA_MEAN;
+    return number && adds && (in_one_piece(a) || PyArray_NDIM(a) == 1);
 }
 
 /* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same
@@ -458,13 +433,13 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
     int type = PyArray_TYPE(a);
     bool extreme = is_extreme(op), logical = op == NPA_ANY || op == NPA_ALL;
     if ((n <= MOST_ELEMENTS && !npa_small_is_large((size_t)n * 16)) ||
-        (type == NPY_BOOL && (extreme || logical))) { /* see decided */
+        (type == NPY_BOOL && (extreme || logical))) { /* see small_decided.c */
         return true;
     }
     bool whole = type == NPY_INTP || type == NPY_UINTP;
     bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type)
                : whole   ? op == NPA_SUM || op == NPA_PROD
-                         : wide_sum(type, op) != NULL;
+                         : wide_sum(type, op) != NULL || is_one_run(a, op);
     return exact && (!npa_small_is_large((size_t)PyArray_NBYTES(a)) ||
                      ((extreme || whole) && npa_small_class == NULL && in_one_piece(a) &&
                       !npa_is_hidden(a) && npa_at_once(&o, 1, MOST_AT_ONCE)));
@@ -511,13 +486,14 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
     int ndim = PyArray_NDIM(a), type = PyArray_TYPE(a);
     npy_intp n = PyArray_SIZE(a);
     target t = {.array = NULL};
-    PyObject *known = ndim > 0 ? decided(a, how) : NULL;
+    PyObject *known = ndim > 0 ? npa_small_decided(a, how) : NULL;
     if (known != NULL) {
         return known;
     }
     if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) ||
         !npa_is_number(type) || npa_here != NULL ||
-        (npa_small_is_large((size_t)PyArray_NBYTES(a)) && !all_folded(how, a)) ||
+        (!all_folded(how, a) && (npa_small_is_large((size_t)PyArray_NBYTES(a)) ||
+                                 (n > MOST_ELEMENTS && is_one_run(a, how->op)))) ||
         !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }
@@ -600,8 +576,8 @@ PyObject *npa_small_scan(npa_small_op op, PyArrayObject *a)
  * result where that is folded (the loop adds in pairs), else on a whole row of results at a time.
  * The same is done here, with the same loop. What it would sort in another way than by falling
  * steps (repeated elements, axes that run backwards, three axes that are not in C order) is
- * NumPy's, as is what is longer than its buffer. What has several axes that cannot be joined it
- * copies together first, where all of it is folded (small_scattered.c).
+ * NumPy's, as is what is longer than its buffer, unless it is one run. What has several axes that
+ * cannot be joined it copies together first, where all of it is folded (small_scattered.c).
  *
  * What it casts first (small integers, truth values; integers whose mean is taken) it casts by
  * buffers; sums of these need no cast here, and all else is cast at once, in whatever order.
