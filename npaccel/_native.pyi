@@ -697,7 +697,8 @@ def redirect_whole(
     function: Callable[..., Any], name: str, reason: str, most_bytes: int, /
 ) -> bool:
     """Have a function that NumPy writes in Python run in NumPy as a whole while a block is open,
-    counted with `reason`, or on so many bytes at most. False: it is none that NumPy dispatches."""
+    counted with `reason`, or on so many bytes at most; -1: only of small arrays; -2: its code makes
+    views, and is called on an array of ours at once. False: it is none that NumPy dispatches."""
 
 def redirect_taker(taker: Callable[..., Any], /) -> None:
     """taker(ufunc, *args, **kwargs) for calls of ufuncs that the core does not record alone."""

@@ -37,7 +37,7 @@ from npaccel.later import later
 
 inspect = later("inspect")
 
-__all__ = ["COMPOSITES", "IMPLEMENTED", "METADATA", "WHOLE", "WRITERS", "array_function"]
+__all__ = ["COMPOSITES", "IMPLEMENTED", "METADATA", "VIEWS", "WHOLE", "WRITERS", "array_function"]
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

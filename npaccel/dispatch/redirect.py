@@ -22,7 +22,7 @@ from npaccel.dispatch.creation import CREATION
 from npaccel.dispatch.draws import MOVED
 from npaccel.dispatch.einsum import einsum
 from npaccel.dispatch.fallback import NotRecorded, fallback
-from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
+from npaccel.dispatch.function import IMPLEMENTED, VIEWS, WHOLE, WRITERS, named
 from npaccel.dispatch.method import EVALUATED, MOVES, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.special import SPECIAL
@@ -109,6 +109,13 @@ SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     np.linalg.solve,
     np.linalg.inv,
     np.linalg.det,
+)
+# Python code of NumPy's that makes views of an array, or asks what it is like: of one of ours it
+# runs without NumPy's search for classes that have a say.
+VIEWING = VIEWS | named(
+    """array_split atleast_1d atleast_2d atleast_3d diagonal dsplit flip fliplr flipud hsplit
+    iscomplexobj isrealobj may_share_memory ndim ravel reshape result_type rot90 shape
+    shares_memory size split trace unstack vsplit"""
 )
 # Methods of random generators that refuse subclasses, or go through their elements in Python.
 EXACT = frozenset({"permuted", "shuffle"})
@@ -319,6 +326,7 @@ class Table:
             self._enter(function, look, wrapped, name, *rest)
         functions: dict[Taker, tuple[str, int]] = dict.fromkeys(SMALL_FUNCTIONS, ("", -1))
         functions |= WHOLE
+        functions |= dict.fromkeys(VIEWING - functions.keys(), ("", -2))
         for function, (reason, most) in functions.items():
             _native.redirect_whole(function, function.__name__, reason, most)
         self._see(multiarray)

@@ -153,6 +153,8 @@ void npa_redirect_look(bool begin);
 
 /* -------------------------------------------------------------------------------------- worth.c */
 
+/* Whether a.astype(...) gives back `a`: of its own dtype, and not to be copied. */
+bool npa_comes_back(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* Whether the bits are the same, whoever computes them */
 bool npa_is_exact(npa_exactness how, const npa_value *values, int n);
 /* Or the operands are of a size at which the bits are NumPy's: Note [Whose bits] */

@@ -278,6 +278,9 @@ PyObject *npa_record_cast(void *what, PyObject *self, PyObject *const *args, Py_
 {
     (void)what;
     PyArrayObject *a = (PyArrayObject *)self;
+    if (n == 1 && args[0] != Py_None && npa_comes_back(self, args, n, names)) {
+        return Py_NewRef(self);
+    }
     bool usual = n == 1 && names == NULL && npa_small_type(PyArray_DESCR(a)) &&
                  !PyArray_ISCOMPLEX(a);
     int type = usual ? npa_small_type_named(args[0]) : -1;

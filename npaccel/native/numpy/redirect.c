@@ -58,6 +58,11 @@ static vectorcallfunc stub_of(int ufunc)
                                                : npa_real_ufunc_stub;
 }
 
+static vectorcallfunc stub_of_whole(const whole *w)
+{
+    return w->code != NULL ? npa_view_stub : npa_whole_stub;
+}
+
 void npa_redirect_install(void)
 {
     for (int i = 0; i < ntargets; i++) {
@@ -67,7 +72,7 @@ void npa_redirect_install(void)
         npa_ufuncs[i]->vectorcall = stub_of(i);
     }
     for (int i = 0; i < nwholes; i++) {
-        *npa_wholes[i].slot = npa_whole_stub;
+        *npa_wholes[i].slot = stub_of_whole(&npa_wholes[i]);
     }
     if (!npa_installed) {
         python_hash = PyCFunction_Type.tp_hash;
@@ -266,8 +271,8 @@ static bool adds_up(const char *name)
     return k < sizeof names / sizeof *names;
 }
 
-/* redirect_whole(function, name, reason, most) -> bool; most < 0: only what is small is done
- * here */
+/* redirect_whole(function, name, reason, most) -> bool; most -1: only what is small is done here;
+ * -2: it makes views */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -282,15 +287,21 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
         strstr(Py_TYPE(function)->tp_name, "_ArrayFunctionDispatcher") == NULL) {
         Py_RETURN_FALSE;
     }
+    PyObject *code = most == -2 ? PyObject_GetAttrString(function, "_implementation") : NULL;
+    if (most == -2 && code == NULL) {
+        PyErr_Clear();
+        Py_RETURN_FALSE;
+    }
     vectorcallfunc *slot = (vectorcallfunc *)((char *)function + offset);
     *npa_whole_place(function) = (uint8_t)(nwholes + 1);
-    npa_wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
-                                .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
-                                .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
-                                .small_only = most < 0, .sums = adds_up(PyUnicode_AsUTF8(name))};
+    npa_wholes[nwholes++] = (whole){
+        .function = Py_NewRef(function), .name = Py_NewRef(name), .reason = Py_NewRef(reason),
+        .slot = slot, .original = *slot, .most = most > 0 ? (size_t)most : 0, .code = code,
+        .small = npa_small_find(name), .small_only = most < 0,
+        .sums = adds_up(PyUnicode_AsUTF8(name))};
     find_recorder(&npa_wholes[nwholes - 1]);
     if (npa_installed) {
-        *slot = npa_whole_stub;
+        *slot = stub_of_whole(&npa_wholes[nwholes - 1]);
     }
     Py_RETURN_TRUE;
 }

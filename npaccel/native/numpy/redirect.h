@@ -2,7 +2,7 @@
  *
  * redirect.c    installs and restores       worth.c       whether a call is taken
  * ufuncs.c      ufuncs                      callables.c   functions and methods
- * subscripts.c  subscripts of plain arrays */
+ * subscripts.c  subscripts of plain arrays  views.c      views of arrays of ours */
 #ifndef NPA_REDIRECT_H
 #define NPA_REDIRECT_H
 
@@ -64,10 +64,11 @@ typedef struct {
     bool sums;
     /* On arrays that nothing waits for, up to `most`, NumPy does it at once */
     bool idle;
+    PyObject *code; /* views.c: NumPy's Python, of what makes views; else NULL */
     bool like; /* it looks at its array's shape alone: NumPy does it at once below the threshold */
 } whole;
 
-enum { NPA_MOST_TARGETS = 256, NPA_MOST_UFUNCS = 512, NPA_MOST_WHOLE = 120, NPA_NESTED = 32 };
+enum { NPA_MOST_TARGETS = 256, NPA_MOST_UFUNCS = 512, NPA_MOST_WHOLE = 160, NPA_NESTED = 32 };
 enum { NPA_ITEM = 8 }; /* bytes of an element whose type is not named */
 extern target npa_targets[NPA_MOST_TARGETS];
 extern PyUFuncObject *npa_ufuncs[NPA_MOST_UFUNCS];
@@ -153,6 +154,10 @@ void npa_find_own(target *t); /* own.c */
 /* Where a function's index is, or is to be. */
 uint8_t *npa_whole_place(PyObject *function);
 PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names);
+
+/* ------------------------------------------------------------------------------- views.c */
+
+PyObject *npa_view_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names);
 
 /* --------------------------------------------------------------------------------- subscripts.c */
 

@@ -288,6 +288,11 @@ static bool comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObjec
     return !copies && is_own_dtype((PyArrayObject *)a, dtype);
 }
 
+bool npa_comes_back(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return comes_back(self, args, n, names, true);
+}
+
 /* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
 PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                          PyObject *names)
@@ -333,7 +338,7 @@ bool npa_idle(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t
     switch (t->action) {
     case CONVERTED:
         return n > 0 && comes_back(args[0], args + 1, n - 1, names, t->copies);
-    case CAST: return comes_back(self, args, n, names, true);
+    case CAST: return npa_comes_back(self, args, n, names);
     case PICKED: return npa_takes_few((PyArrayObject *)self, args, n, names);
     case REDUCED:
         return PyObject_TypeCheck(self, &PyUFunc_Type) &&
