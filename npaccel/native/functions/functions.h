@@ -12,6 +12,9 @@
  * do. */
 PyObject *npa_gather(PyObject *a, PyObject *key);
 
+/* columns.c: a[whole, i], of a matrix by a line of integers; likewise. */
+PyObject *npa_gather_columns(PyArrayObject *a, PyObject *whole, PyObject *i);
+
 /* ------------------------------------------------------------------------------------ scatter.c */
 
 /* target[key] = value, by integers: 1 done, 0 NumPy should do it, -1 error. */

@@ -75,6 +75,11 @@ PyObject *npa_gather(PyObject *o, PyObject *key)
     gather g;
     npy_intp shape[2 * NPA_MAX_DIMS];
     bool error = false;
+    PyObject *first = PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) == 2 && npa_here == NULL
+                          ? PyTuple_GET_ITEM(key, 0) : NULL;
+    if (first == Py_Ellipsis || (first != NULL && PySlice_Check(first))) {
+        return npa_gather_columns(a, first, PyTuple_GET_ITEM(key, 1));
+    }
     if (!PyTuple_CheckExact(key) || PyTuple_GET_SIZE(key) < 2 ||
         !PyArray_Check(PyTuple_GET_ITEM(key, 0)) || !npa_usual_items(o) || npa_here != NULL ||
         PyArray_NDIM(a) > NPA_MAX_DIMS) {

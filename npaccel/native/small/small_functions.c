@@ -475,10 +475,10 @@ static PyObject *call_onto(const function *f, PyObject *const *args, Py_ssize_t 
     return npa_small_put_result(made, out);
 }
 
-/* Whether it has more bytes than such a call takes. */
+/* Whether it has more bytes than such a call takes. NULL: no array is first. */
 static bool is_too_large(const function *f, PyArrayObject *a)
 {
-    size_t bytes = (size_t)PyArray_NBYTES(a);
+    size_t bytes = a != NULL ? (size_t)PyArray_NBYTES(a) : 0;
     if (f->run == run_fold || f->run == run_nan_fold) {
         return !npa_small_folds(a, (npa_small_op)f->what);
     }
@@ -511,7 +511,7 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
     if (!(several || npa_is_plain(args[0]))) {
         return PyList_CheckExact(args[0]) ? call_on_list(f, args, n, names) : NULL;
     }
-    bool large = !several && is_too_large(f, (PyArrayObject *)args[0]);
+    bool large = is_too_large(f, several ? NULL : (PyArrayObject *)args[0]);
     return large ? NULL : f->run(f, args, n, names);
 }
 
