@@ -414,8 +414,8 @@ static bool is_extreme(npa_small_op op)
     return op == NPA_MAX || op == NPA_MIN || op == NPA_FMAX || op == NPA_FMIN;
 }
 
-/* Whether NumPy calls the loop that adds floats, or multiplies, once for all of it: it has no reason
- * to use its buffer. */
+/* Whether NumPy calls the loop that adds floats, or multiplies, once for all of it: it has no
+ * reason to use its buffer. */
 static bool is_one_run(PyArrayObject *a, npa_small_op op)
 {
     int type = PyArray_TYPE(a);
