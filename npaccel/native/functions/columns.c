@@ -1,6 +1,6 @@
 /* columns.c: x[:, i], x[..., i] of a matrix, by many integers, at once, by all threads. NumPy makes
  * a row of each column that is picked, element by element, and shows these rows turned. Here some
- * rows of the matrix are read at a time, which fill a line of the cache in each row that is made. */
+ * rows of the matrix are read at a time, which fill a line of the cache in each row of those. */
 #include "functions/places.h"
 #include "small/ways.h"
 

@@ -163,8 +163,8 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how);
 void npa_small_roots(int type, void *data, npy_intp n);
 bool npa_small_folds(PyArrayObject *a, npa_small_op op);
 /* small_decided.c: any(), all(), max() or min() of truth values in one piece: however many there
- * are, it may take no time, for the answer may be known soon. NULL without error: it is no such call, or
- * many were looked at in vain, which NumPy does while others go on. */
+ * are, it may take no time, for the answer may be known soon. NULL without error: it is no such
+ * call, or many were looked at in vain, which NumPy does while others go on. */
 PyObject *npa_small_decided(PyArrayObject *a, const npa_small_how *how);
 /* small_scattered.c: a copy in one piece, if that is what NumPy folds all of it by. NULL, perhaps
  * without error: it is not known to be. */
