@@ -1,4 +1,4 @@
-"""NumPy's functions that make views of large arrays of ours, whose Python code is called at once."""
+"""Views of large arrays of ours by NumPy's functions, whose Python code is called at once."""
 
 from __future__ import annotations
 
