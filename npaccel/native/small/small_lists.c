@@ -175,11 +175,18 @@ PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t 
     return (PyObject *)made;
 }
 
+PyObject *npa_small_of_list(PyObject *list)
+{
+    return is_listed(list) ? npa_small_listed(NULL, &list, 1, NULL) : NULL;
+}
+
 PyObject *npa_small_array(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     if (!PyArray_Check(args[0])) {
         return npa_small_listed(f, args, n, names);
     }
+    bool copies = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 && args[1] == Py_True &&
+                  npa_is_text(PyTuple_GET_ITEM(names, 0), "copy");
     return names_type(n, names) ? npa_small_cast(f, args, 2, NULL)
-                                : npa_small_copy(f, args, n, names);
+                                : npa_small_copy(f, args, n, copies ? NULL : names);
 }

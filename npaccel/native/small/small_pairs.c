@@ -363,16 +363,64 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
     return (PyObject *)made;
 }
 
+static bool is_listed(PyObject *o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
+
+/* Whether NumPy makes an array of it first. */
+static bool is_to_convert(const function *f, PyObject *o)
+{
+    return is_listed(o) ||
+           (f->what == HSTACK && (PyFloat_CheckExact(o) || PyLong_CheckExact(o)));
+}
+
+/* The same of a list whose items are lists, as arrays. NULL, perhaps without error: none is, or
+ * NumPy's to do */
+static PyObject *join_converted(const function *f, PyObject *const *args, Py_ssize_t n,
+                                PyObject *names)
+{
+    PyObject *const *items = PySequence_Fast_ITEMS(args[0]), *given[2] = {NULL, args[n > 1]};
+    bool any = false, good = true;
+    Py_ssize_t count = Py_SIZE(args[0]);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        any |= is_to_convert(f, items[k]);
+    }
+    PyObject *made = NULL, *list = any ? PyList_New(count) : NULL;
+    for (Py_ssize_t k = 0; list != NULL && good && k < count; k++) {
+        PyObject *one = NULL, *item = items[k];
+        if (is_to_convert(f, item) && !is_listed(item)) {
+            one = PyTuple_Pack(1, item);
+            item = one;
+        }
+        item = item == NULL        ? NULL
+               : is_listed(item) ? npa_small_of_list(item)
+                                   : Py_NewRef(item);
+        Py_XDECREF(one);
+        good = item != NULL && PyArray_Check(item);
+        PyList_SET_ITEM(list, k, item);
+    }
+    given[0] = list;
+    if (list != NULL && good) {
+        made = npa_small_join(f, given, n, names);
+    }
+    Py_XDECREF(list);
+    return made;
+}
+
 PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     bool own = f->what <= STACK; /* it has an axis */
     PyObject *axis = n == 2 ? args[1] : NULL;
+    if (is_listed(args[0]) && n <= 2 && npa_small_class == NULL) {
+        PyObject *made = join_converted(f, args, n, names);
+        if (made != NULL || PyErr_Occurred()) {
+            return made;
+        }
+    }
     if (names != NULL && own && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
         PyTuple_GET_ITEM(names, 0) == npa_small_words[AXIS]) {
         axis = args[1], names = NULL;
     }
     if (names != NULL || n > 1 + own ||
-        !(PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0])) || Py_SIZE(args[0]) == 0 ||
+        !is_listed(args[0]) || Py_SIZE(args[0]) == 0 ||
         !npa_is_plain(PySequence_Fast_ITEMS(args[0])[0])) {
         return NULL;
     }
