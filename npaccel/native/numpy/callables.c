@@ -26,7 +26,7 @@ static bool is_tiny(const call *c)
     }
     for (Py_ssize_t k = 0; k < c->all; k++) {
         PyObject *o = c->args[k];
-        if ((PyList_CheckExact(o) || PyTuple_CheckExact(o)) && Py_SIZE(o) > FEW) {
+        if (npa_is_listed(o) && Py_SIZE(o) > FEW) {
             return false;
         }
     }

@@ -78,7 +78,7 @@ static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out
         *out = npa_touch((PyArrayObject *)o, write) < 0 ? NULL : Py_NewRef(o);
         return *out != NULL ? 1 : -1;
     }
-    if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    if (npa_is_listed(o)) {
         if (Py_SIZE(o) > MOST || (inside && Py_SIZE(o) > 0)) {
             return 0;
         }

@@ -17,33 +17,6 @@ enum { AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, REST };
 enum { MOST_GIVEN = 16 };
 static const char *const names_of[REST] = {"axis", "dtype", "out", "keepdims", "initial", "where"};
 
-static int place_of(PyObject *name, const char *const *known, int n)
-{
-    int k = 0;
-    while (k < n && PyUnicode_CompareWithASCIIString(name, known[k]) != 0) {
-        k++;
-    }
-    return k;
-}
-
-static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **rest)
-{
-    for (Py_ssize_t k = 1; k < n; k++) {
-        if (k > REST) {
-            return false;
-        }
-        rest[k - 1] = args[k];
-    }
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        int place = place_of(PyTuple_GET_ITEM(names, k), names_of, REST);
-        if (place == REST || rest[place] != NULL) {
-            return false;
-        }
-        rest[place] = args[n + k];
-    }
-    return true;
-}
-
 static bool add_axis(PyObject *axis, int ndim, uint32_t *axes)
 {
     int overflow = 0;
@@ -226,7 +199,7 @@ static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, fold
     PyObject *rest[REST] = {NULL};
     if (n < 1 || !npa_classify(args[0], &f->value) || f->value.array == NULL ||
         !counts(&f->value) || !npa_array_known(f->value.array) ||
-        !read_rest(args, n, names, rest)) {
+        !npa_read_call(args + 1, n - 1, names, names_of, REST, rest)) {
         return false;
     }
     int ndim = PyArray_NDIM(f->value.array);
@@ -390,7 +363,7 @@ static bool are_alike(PyObject *const *items, Py_ssize_t n)
 static bool along_the_list(PyObject *const *args, Py_ssize_t n, PyObject *names, bool truths)
 {
     PyObject *rest[REST] = {NULL}, *axis, *dtype;
-    if (!read_rest(args, n, names, rest)) {
+    if (!npa_read_call(args + 1, n - 1, names, names_of, REST, rest)) {
         return false;
     }
     axis = rest[AXIS], dtype = rest[DTYPE];
@@ -446,7 +419,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
                   PyObject **result)
 {
     folded f;
-    if (n > 0 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]))) {
+    if (n > 0 && npa_is_listed(args[0])) {
         return fold_list(ufunc, args, n, names, result);
     }
     if (!read_call(args, n, names, &f)) {
@@ -491,37 +464,23 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
 static bool only_out(PyObject *const *named, PyObject *names, PyArrayObject **out)
 {
     static const char *const known[] = {"out", "casting", "subok"};
+    PyObject *said[3] = {Py_None, NULL, Py_False};
     npa_value target = {.array = NULL};
-    bool given = false, cast = false;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *value = named[k];
-        switch (place_of(PyTuple_GET_ITEM(names, k), known, 3)) {
-        case 0:
-            value = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1
-                        ? PyTuple_GET_ITEM(value, 0) : value;
-            given = value != Py_None;
-            if (given && (!npa_classify(value, &target) || target.array == NULL)) {
-                return false;
-            }
-            break;
-        case 1: /* what same_kind allows has the same loop with unsafe */
-            if (!PyUnicode_Check(value) ||
-                (PyUnicode_CompareWithASCIIString(value, "same_kind") != 0 &&
-                 PyUnicode_CompareWithASCIIString(value, "unsafe") != 0)) {
-                return false;
-            }
-            cast = true;
-            break;
-        case 2:
-            if (!PyBool_Check(value)) { /* an error */
-                return false;
-            }
-            break;
-        default: return false;
-        }
+    if (!npa_read_call(named, 0, names, known, 3, said) || !PyBool_Check(said[2])) {
+        return false;
+    }
+    PyObject *given = said[0], *casting = said[1];
+    if (PyTuple_CheckExact(given) && PyTuple_GET_SIZE(given) == 1) {
+        given = PyTuple_GET_ITEM(given, 0);
+    }
+    if (given != Py_None && (!npa_classify(given, &target) || target.array == NULL)) {
+        return false;
     }
     *out = target.array;
-    return given || !cast;
+    /* What same_kind allows has the same loop with unsafe. */
+    return casting == NULL ||
+           (given != Py_None &&
+            (npa_is_text(casting, "same_kind") || npa_is_text(casting, "unsafe")));
 }
 
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,

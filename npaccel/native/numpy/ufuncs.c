@@ -323,8 +323,6 @@ static PyObject *call_small(PyUFuncObject *u, PyObject *const *args, PyObject *t
     return npa_small_call(u, given, n, exact);
 }
 
-static inline bool is_listed(PyObject *o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
-
 /* The same with arrays of what lists hold. NULL also where there are none */
 static PyObject *call_on_lists(PyUFuncObject *u, PyObject *const *args, PyObject *target,
                                npa_exactness exact)
@@ -332,8 +330,8 @@ static PyObject *call_on_lists(PyUFuncObject *u, PyObject *const *args, PyObject
     PyObject *given[NPA_SMALL_IN] = {NULL}, *made[NPA_SMALL_IN] = {NULL}, *result = NULL;
     bool any = false, good = true;
     for (int k = 0; k < u->nin && good; k++) {
-        made[k] = is_listed(args[k]) ? npa_small_of_list(args[k]) : NULL;
-        good = made[k] != NULL || !is_listed(args[k]), any |= made[k] != NULL;
+        made[k] = npa_is_listed(args[k]) ? npa_small_of_list(args[k]) : NULL;
+        good = made[k] != NULL || !npa_is_listed(args[k]), any |= made[k] != NULL;
         given[k] = made[k] != NULL ? made[k] : args[k];
     }
     if (any && good) {
@@ -456,7 +454,7 @@ static PyObject *on_numbers(PyObject *self, PyObject *const *args, Py_ssize_t n,
 
 static inline bool is_number(PyObject *o)
 {
-    return PyArray_Check(o) ? plain(o) && PyArray_NDIM((PyArrayObject *)o) == 0 : !is_listed(o);
+    return PyArray_Check(o) ? plain(o) && PyArray_NDIM((PyArrayObject *)o) == 0 : !npa_is_listed(o);
 }
 
 static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,

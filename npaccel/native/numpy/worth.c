@@ -46,7 +46,7 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
             if (arrays < NPA_MAX_ARGS) {
                 values[arrays++].array = (PyArrayObject *)o;
             }
-        } else if (nested && (PyTuple_CheckExact(o) || PyList_CheckExact(o)) && Py_SIZE(o) > 0) {
+        } else if (nested && npa_is_listed(o) && Py_SIZE(o) > 0) {
             Py_ssize_t items = Py_SIZE(o) < NPA_NESTED ? Py_SIZE(o) : NPA_NESTED;
             if (npa_any_large(PySequence_Fast_ITEMS(o), items, false)) {
                 return true;
@@ -71,7 +71,7 @@ bool npa_few_numbers(PyObject *o, int depth)
     if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o)) {
         return true;
     }
-    return depth > 0 && (PyList_CheckExact(o) || PyTuple_CheckExact(o)) && Py_SIZE(o) > 0 &&
+    return depth > 0 && npa_is_listed(o) && Py_SIZE(o) > 0 &&
            Py_SIZE(o) <= NPA_NESTED && npa_few_numbers(PySequence_Fast_GET_ITEM(o, 0), depth - 1);
 }
 
@@ -116,7 +116,7 @@ size_t npa_bytes_of_shape(PyObject *shape, size_t item)
 {
     PyObject *one[1] = {shape}, **items = one;
     Py_ssize_t n = 1;
-    if (PyTuple_CheckExact(shape) || PyList_CheckExact(shape)) {
+    if (npa_is_listed(shape)) {
         items = PySequence_Fast_ITEMS(shape), n = Py_SIZE(shape);
     }
     double bytes = (double)item;
@@ -395,7 +395,7 @@ int npa_settle_all(PyObject *const *args, Py_ssize_t n, bool write, bool nested)
             if (may_wait && npa_touch((PyArrayObject *)o, write) < 0) {
                 return -1;
             }
-        } else if (nested && (PyTuple_CheckExact(o) || PyList_CheckExact(o)) &&
+        } else if (nested && npa_is_listed(o) &&
                    npa_settle_all(PySequence_Fast_ITEMS(o), Py_SIZE(o), write, false) < 0) {
             return -1;
         }

@@ -94,12 +94,6 @@ bool npa_small_axis(PyObject *value, int ndim, int *axis); /* false: an error, o
 PyObject *npa_small_of_list(PyObject *list);
 /* The type that a dtype means which need not be looked up each time; -1: none */
 int npa_small_type_named(PyObject *dtype);
-bool npa_is_text(PyObject *o, const char *text);
-/* A call's arguments in the order of these names; what is not given stays. False: another name, or
- * too many. */
-bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
-                    int most, PyObject **given);
-
 /* From so many numbers on sorting is worth more than NumPy's loop: sort.c, order.c */
 enum { NPA_LEAST_SORTED = 1 << 12 };
 

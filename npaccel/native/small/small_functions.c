@@ -30,32 +30,6 @@ bool npa_small_axis(PyObject *value, int ndim, int *axis)
     return !overflow && k >= 0 && k < ndim;
 }
 
-bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
-                    int most, PyObject **given)
-{
-    if (n > most) {
-        return false;
-    }
-    memcpy(given, args, (size_t)n * sizeof *given);
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        int slot = (int)n; /* a name for what is in place is NumPy's error to tell */
-        while (slot < most &&
-               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), known[slot]) != 0) {
-            slot++;
-        }
-        if (slot == most) {
-            return false;
-        }
-        given[slot] = args[n + k];
-    }
-    return true;
-}
-
-bool npa_is_text(PyObject *o, const char *text)
-{
-    return PyUnicode_CheckExact(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
-}
-
 bool npa_small_names_nothing(PyObject *const *named, PyObject *names, const char *other)
 {
     for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {

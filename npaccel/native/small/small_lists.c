@@ -12,8 +12,6 @@ typedef struct {
     npy_intp shape[2];
 } found;
 
-static inline bool is_listed(PyObject *o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
-
 /* A number of Python's or NumPy's own, as what it is and as a double; its type, or -1. */
 static inline int take_number(PyObject *o, long *i, double *d)
 {
@@ -57,13 +55,13 @@ static bool look(PyObject *list, found *s)
     if (n == 0 || n > MOST) {
         return false;
     }
-    s->shape[0] = n, s->ndim = 1 + is_listed(rows[0]);
+    s->shape[0] = n, s->ndim = 1 + npa_is_listed(rows[0]);
     s->shape[1] = s->ndim == 2 ? PySequence_Fast_GET_SIZE(rows[0]) : 1;
     bool good = s->shape[1] > 0 && s->shape[1] <= MOST / n;
     for (npy_intp k = 0; good && k < n; k++) {
         PyObject *const *items = s->ndim == 2 ? NULL : &rows[k];
         if (s->ndim == 2) {
-            good = is_listed(rows[k]) && PySequence_Fast_GET_SIZE(rows[k]) == s->shape[1];
+            good = npa_is_listed(rows[k]) && PySequence_Fast_GET_SIZE(rows[k]) == s->shape[1];
             items = good ? PySequence_Fast_ITEMS(rows[k]) : NULL;
         }
         for (npy_intp j = 0; good && j < s->shape[1]; j++) {
@@ -155,7 +153,7 @@ PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t 
     if (PyArray_Check(args[0])) {
         return of_array(f, args, n, names);
     }
-    if (!is_listed(args[0])) {
+    if (!npa_is_listed(args[0])) {
         return n == 1 && names == NULL ? of_number(args[0]) : NULL;
     }
     if (Py_SIZE(args[0]) == 0) {
@@ -177,7 +175,7 @@ PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t 
 
 PyObject *npa_small_of_list(PyObject *list)
 {
-    return is_listed(list) ? npa_small_listed(NULL, &list, 1, NULL) : NULL;
+    return npa_is_listed(list) ? npa_small_listed(NULL, &list, 1, NULL) : NULL;
 }
 
 PyObject *npa_small_array(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)

@@ -13,7 +13,7 @@ static size_t size_of(int type) { return (size_t)PyDataType_ELSIZE(npa_small_dty
 static PyArrayObject *alike(PyObject *const *args, Py_ssize_t n, PyObject *names,
                             const char *const *words, int place, PyObject **given)
 {
-    if (!npa_small_read(args, n, names, words, place + 1, given) || given[0] == NULL ||
+    if (!npa_read_call(args, n, names, words, place + 1, given) || given[0] == NULL ||
         !npa_small_usual(given[0])) {
         return NULL;
     }
@@ -204,7 +204,7 @@ PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n,
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0], *made;
     PyObject *given[3] = {NULL, NULL, Py_True};
-    bool known = n <= 2 && npa_small_read(args, n, names, as_cast, 3, given) && given[1] != NULL &&
+    bool known = n <= 2 && npa_read_call(args, n, names, as_cast, 3, given) && given[1] != NULL &&
                  PyBool_Check(given[2]);
     int from = PyArray_TYPE(a), to = known ? npa_small_type_named(given[1]) : -1;
     if (from == to && given[2] == Py_False && npa_small_type(PyArray_DESCR(a))) {
@@ -237,7 +237,7 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
 {
     npy_intp points = 1;
     int open = -1;
-    if (n == 1 && (PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]))) {
+    if (n == 1 && npa_is_listed(args[0])) {
         n = Py_SIZE(args[0]), args = PySequence_Fast_ITEMS(args[0]);
     }
     if (n < 1 || n > NPA_SMALL_DIMS) {
@@ -305,7 +305,7 @@ int npa_small_type_of_new(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     static const char *const words[] = {"", "dtype", "order", "device"};
     PyObject *given[4] = {NULL};
-    if (n > 3 || !npa_small_read(args, n, names, words, 4, given) ||
+    if (n > 3 || !npa_read_call(args, n, names, words, 4, given) ||
         (given[2] != NULL && !npa_is_text(given[2], "C")) ||
         (given[3] != NULL && given[3] != Py_None)) {
         return -1;
@@ -409,7 +409,7 @@ static int type_of_range(PyObject *const *args, Py_ssize_t n, PyObject *names)
     PyObject *given[5] = {NULL};
     bool whole = true, any = false;
     if (n > 3 || sizeof(long) != sizeof(npy_intp) ||
-        !npa_small_read(args, n, names, words, 5, given) ||
+        !npa_read_call(args, n, names, words, 5, given) ||
         (given[4] != NULL && given[4] != Py_None)) {
         return -1;
     }

@@ -290,7 +290,7 @@ PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n,
     PyObject *given[4] = {NULL, Py_None, Py_None, Py_False};
     PyArrayObject *a = (PyArrayObject *)args[0];
     int type = PyArray_TYPE(a), axis;
-    if (!npa_small_read(args, n, names, known, 4, given) || given[1] != Py_None ||
+    if (!npa_read_call(args, n, names, known, 4, given) || given[1] != Py_None ||
         (type != NPY_DOUBLE && type != NPY_FLOAT) || !npa_small_usual(args[0])) {
         return NULL;
     }
@@ -306,7 +306,7 @@ PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n,
  * axis. */
 static Py_ssize_t items_of(PyObject *given, int varies, PyArrayObject *const **items)
 {
-    Py_ssize_t n = PyList_CheckExact(given) || PyTuple_CheckExact(given) ? Py_SIZE(given) : 0;
+    Py_ssize_t n = npa_is_listed(given) ? Py_SIZE(given) : 0;
     PyArrayObject *const *of = n > 0 ? (PyArrayObject *const *)(void *)PySequence_Fast_ITEMS(given)
                                      : NULL;
     for (Py_ssize_t k = 0; k < n; k++) {
@@ -363,12 +363,10 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
     return (PyObject *)made;
 }
 
-static bool is_listed(PyObject *o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
-
 /* Whether NumPy makes an array of it first. */
 static bool is_to_convert(const function *f, PyObject *o)
 {
-    return is_listed(o) ||
+    return npa_is_listed(o) ||
            (f->what == HSTACK && (PyFloat_CheckExact(o) || PyLong_CheckExact(o)));
 }
 
@@ -386,12 +384,12 @@ static PyObject *join_converted(const function *f, PyObject *const *args, Py_ssi
     PyObject *made = NULL, *list = any ? PyList_New(count) : NULL;
     for (Py_ssize_t k = 0; list != NULL && good && k < count; k++) {
         PyObject *one = NULL, *item = items[k];
-        if (is_to_convert(f, item) && !is_listed(item)) {
+        if (is_to_convert(f, item) && !npa_is_listed(item)) {
             one = PyTuple_Pack(1, item);
             item = one;
         }
         item = item == NULL        ? NULL
-               : is_listed(item) ? npa_small_of_list(item)
+               : npa_is_listed(item) ? npa_small_of_list(item)
                                    : Py_NewRef(item);
         Py_XDECREF(one);
         good = item != NULL && PyArray_Check(item);
@@ -409,7 +407,7 @@ PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n,
 {
     bool own = f->what <= STACK; /* it has an axis */
     PyObject *axis = n == 2 ? args[1] : NULL;
-    if (is_listed(args[0]) && n <= 2 && npa_small_class == NULL) {
+    if (npa_is_listed(args[0]) && n <= 2 && npa_small_class == NULL) {
         PyObject *made = join_converted(f, args, n, names);
         if (made != NULL || PyErr_Occurred()) {
             return made;
@@ -420,7 +418,7 @@ PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n,
         axis = args[1], names = NULL;
     }
     if (names != NULL || n > 1 + own ||
-        !is_listed(args[0]) || Py_SIZE(args[0]) == 0 ||
+        !npa_is_listed(args[0]) || Py_SIZE(args[0]) == 0 ||
         !npa_is_plain(PySequence_Fast_ITEMS(args[0])[0])) {
         return NULL;
     }

@@ -263,7 +263,7 @@ PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n,
     (void)f;
     static const char *const words[] = {"a", "indices", "axis", "out", "mode"};
     PyObject *given[5] = {NULL};
-    if (!npa_small_read(args, n, names, words, 5, given) || given[1] == NULL ||
+    if (!npa_read_call(args, n, names, words, 5, given) || given[1] == NULL ||
         (given[3] != NULL && given[3] != Py_None) ||
         (given[4] != NULL && !npa_is_text(given[4], "raise"))) {
         return NULL;

@@ -18,7 +18,7 @@ static int axis_of(PyObject *const *args, Py_ssize_t n, PyObject *names, NPY_SOR
 {
     static const char *const words[] = {"a", "axis", "kind"};
     PyObject *given[3] = {NULL};
-    if (!npa_small_read(args, n, names, words, 3, given) || !is_few(args[0])) {
+    if (!npa_read_call(args, n, names, words, 3, given) || !is_few(args[0])) {
         return -1;
     }
     PyObject *how = given[2];
@@ -57,7 +57,7 @@ PyObject *npa_small_search(const function *f, PyObject *const *args, Py_ssize_t 
     (void)f;
     static const char *const words[] = {"a", "v", "side"};
     PyObject *given[3] = {NULL};
-    if (!npa_small_read(args, n, names, words, 3, given) || given[1] == NULL || !is_few(args[0]) ||
+    if (!npa_read_call(args, n, names, words, 3, given) || given[1] == NULL || !is_few(args[0]) ||
         PyArray_NDIM((PyArrayObject *)args[0]) != 1) {
         return NULL;
     }
@@ -90,7 +90,7 @@ PyObject *npa_small_repeat(const function *f, PyObject *const *args, Py_ssize_t 
     static const char *const words[] = {"a", "repeats", "axis"};
     PyObject *given[3] = {NULL};
     int overflow = 0, axis = NPY_RAVEL_AXIS;
-    if (!npa_small_read(args, n, names, words, 3, given) || given[1] == NULL ||
+    if (!npa_read_call(args, n, names, words, 3, given) || given[1] == NULL ||
         !is_few(args[0])) {
         return NULL;
     }
