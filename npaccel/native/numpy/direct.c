@@ -344,8 +344,7 @@ static bool is_view(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     bool ordered = names != NULL && PyTuple_GET_SIZE(names) == 1 &&
                    PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "order") == 0 &&
-                   PyUnicode_CheckExact(args[n]) &&
-                   PyUnicode_CompareWithASCIIString(args[n], "C") == 0;
+                   npa_is_text(args[n], "C");
     bool told = n > 1 && PyUnicode_Check(args[1]); /* ravel */
     return (names == NULL || ordered) && !told && PyArray_Check(args[0]) &&
            PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]);

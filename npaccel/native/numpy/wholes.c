@@ -19,10 +19,16 @@ static size_t most_of(const whole *w, PyObject *names)
     return w->sums ? npa_most_summed(w->most, names) : w->most;
 }
 
+/* NULL: it is not redirected */
+static const whole *whole_of(PyObject *function)
+{
+    uint8_t place = *npa_whole_place(function);
+    return place != 0 ? &npa_wholes[place - 1] : NULL;
+}
+
 size_t npa_most_whole(PyObject *function, PyObject *names)
 {
-    uint8_t *place = npa_whole_place(function);
-    const whole *w = *place != 0 ? &npa_wholes[*place - 1] : NULL;
+    const whole *w = whole_of(function);
     return w == NULL ? 0 : most_of(w, names);
 }
 
@@ -34,8 +40,7 @@ static bool records(const whole *w, PyObject *const *args, Py_ssize_t all)
 
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all)
 {
-    uint8_t *place = npa_whole_place(function);
-    const whole *w = *place != 0 ? &npa_wholes[*place - 1] : NULL;
+    const whole *w = whole_of(function);
     return w != NULL && records(w, args, all) ? w->record : NULL;
 }
 
@@ -88,14 +93,11 @@ static bool passes(const whole *w, size_t made, PyObject *const *args, Py_ssize_
 
 bool npa_whole_passes(PyObject *function, PyObject *const *args, Py_ssize_t n, Py_ssize_t all)
 {
-    const whole *w = &npa_wholes[*npa_whole_place(function) - 1];
+    const whole *w = whole_of(function);
     return npa_in_block() && passes(w, w->repeats ? npa_repeated_bytes(args, n) : 0, args, all);
 }
 
-bool npa_whole_looks_alone(PyObject *function)
-{
-    return npa_wholes[*npa_whole_place(function) - 1].like;
-}
+bool npa_whole_looks_alone(PyObject *function) { return whole_of(function)->like; }
 
 /* The call is recorded, or its recorder makes the result, or it is NumPy's in a round that is.
  * False: none of these. */
@@ -186,7 +188,7 @@ static PyObject *whole_call(const whole *w, PyObject *self, PyObject *const *arg
 
 PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
-    const whole *w = &npa_wholes[*npa_whole_place(self) - 1];
+    const whole *w = whole_of(self);
     npa_coarse += !w->waits;
     PyObject *result = whole_call(w, self, args, nargs, names);
     npa_coarse -= !w->waits;

@@ -210,14 +210,11 @@ static PyObject *run_accumulate(const function *f, PyObject *const *args, Py_ssi
 static PyObject *run_place(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyArrayObject *a = (PyArrayObject *)args[0];
-    PyObject *given = n > 1 || names != NULL ? args[1] : Py_None;
+    static const char *const words[] = {"a", "axis"};
+    PyObject *given[2] = {NULL, Py_None};
     int axis = NPY_RAVEL_AXIS;
-    if (names != NULL && (n > 1 || PyTuple_GET_SIZE(names) != 1 ||
-                          PyTuple_GET_ITEM(names, 0) != npa_small_words[AXIS])) {
-        return NULL;
-    }
-    if (n > 2 || PyArray_SIZE(a) == 0 ||
-        (given != Py_None && !npa_small_axis(given, PyArray_NDIM(a), &axis))) {
+    if (!npa_read_call(args, n, names, words, 2, given) || PyArray_SIZE(a) == 0 ||
+        (given[1] != Py_None && !npa_small_axis(given[1], PyArray_NDIM(a), &axis))) {
         return NULL;
     }
     if (axis == NPY_RAVEL_AXIS && npa_small_usual(args[0])) {

@@ -78,12 +78,12 @@ static bool look(PyObject *list, found *s)
 /* Whether the type that a call names, if it does, is one that the numbers have or become. */
 static bool read_type(PyObject *const *args, Py_ssize_t n, PyObject *names, found *s)
 {
-    bool named = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
-                 PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
-    if ((names != NULL && !named) || n > 2) {
+    static const char *const words[] = {"", "dtype"};
+    PyObject *given[2] = {NULL, Py_None};
+    if (!npa_read_call(args, n, names, words, 2, given)) {
         return false;
     }
-    PyObject *dtype = named || n == 2 ? args[1] : Py_None;
+    PyObject *dtype = given[1];
     int type = dtype == Py_None ? s->type : npa_small_type_named(dtype);
     bool good = type == s->type || (type == NPY_DOUBLE && s->type == NPY_LONG);
     s->type = type;

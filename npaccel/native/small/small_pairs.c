@@ -116,12 +116,10 @@ PyObject *npa_small_diff(const function *f, PyObject *const *args, Py_ssize_t n,
     PyArrayObject *a = (PyArrayObject *)args[0];
     npa_space s = {.nargs = 3, .ndim = PyArray_NDIM(a)};
     int axis = s.ndim - 1;
-    if (n != 1 || !npa_small_usual(args[0])) {
-        return NULL;
-    }
-    if (names != NULL &&
-        (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != npa_small_words[AXIS] ||
-         !npa_small_axis(args[1], s.ndim, &axis))) {
+    static const char *const words[] = {"a", "axis"};
+    PyObject *given[2] = {NULL};
+    if (n != 1 || !npa_small_usual(args[0]) || !npa_read_call(args, n, names, words, 2, given) ||
+        (given[1] != NULL && !npa_small_axis(given[1], s.ndim, &axis))) {
         return NULL;
     }
     int which = PyArray_TYPE(a) == NPY_BOOL ? UNEQUAL : DIFFERENCE;
@@ -375,7 +373,7 @@ static bool is_to_convert(const function *f, PyObject *o)
 static PyObject *join_converted(const function *f, PyObject *const *args, Py_ssize_t n,
                                 PyObject *names)
 {
-    PyObject *const *items = PySequence_Fast_ITEMS(args[0]), *given[2] = {NULL, args[n > 1]};
+    PyObject *const *items = PySequence_Fast_ITEMS(args[0]), *given[2] = {NULL};
     bool any = false, good = true;
     Py_ssize_t count = Py_SIZE(args[0]);
     for (Py_ssize_t k = 0; k < count; k++) {
@@ -395,7 +393,7 @@ static PyObject *join_converted(const function *f, PyObject *const *args, Py_ssi
         good = item != NULL && PyArray_Check(item);
         PyList_SET_ITEM(list, k, item);
     }
-    given[0] = list;
+    given[0] = list, given[1] = n > 1 || names != NULL ? args[1] : NULL;
     if (list != NULL && good) {
         made = npa_small_join(f, given, n, names);
     }
@@ -405,20 +403,20 @@ static PyObject *join_converted(const function *f, PyObject *const *args, Py_ssi
 
 PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    bool own = f->what <= STACK; /* it has an axis */
-    PyObject *axis = n == 2 ? args[1] : NULL;
-    if (npa_is_listed(args[0]) && n <= 2 && npa_small_class == NULL) {
+    static const char *const words[] = {"", "axis"};
+    int most = 1 + (f->what <= STACK); /* those have an axis */
+    PyObject *given[2] = {NULL};
+    if (!npa_read_call(args, n, names, words, most, given)) {
+        return NULL;
+    }
+    if (npa_is_listed(args[0]) && npa_small_class == NULL) {
         PyObject *made = join_converted(f, args, n, names);
         if (made != NULL || PyErr_Occurred()) {
             return made;
         }
     }
-    if (names != NULL && own && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
-        PyTuple_GET_ITEM(names, 0) == npa_small_words[AXIS]) {
-        axis = args[1], names = NULL;
-    }
-    if (names != NULL || n > 1 + own ||
-        !npa_is_listed(args[0]) || Py_SIZE(args[0]) == 0 ||
+    PyObject *axis = given[1];
+    if (!npa_is_listed(args[0]) || Py_SIZE(args[0]) == 0 ||
         !npa_is_plain(PySequence_Fast_ITEMS(args[0])[0])) {
         return NULL;
     }
