@@ -81,10 +81,6 @@ class Compiler:
             self._run(["-c", "-x", "c", "-", "-o", target], source)
             return Path(target).read_bytes()
 
-    def assembly(self, source: str) -> str:
-        """What a file becomes, for reading."""
-        return self._run(["-S", "-x", "c", "-", "-o", "-"], source)
-
 
 def load_image(image: bytes, symbols: tuple[str, ...], vector_bytes: int) -> Loaded:
     """Load what `Compiler.build` made on this processor; raises CompileError."""
