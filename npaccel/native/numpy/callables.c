@@ -38,7 +38,7 @@ static bool is_tiny(const call *c)
 static PyObject *done_by(npa_own *own, const call *c)
 {
     npa_did_own = false;
-    if (own == NULL || is_tiny(c)) {
+    if (is_tiny(c)) {
         return NULL;
     }
     int before = npa_now(NPA_IN_KERNELS);
@@ -62,14 +62,18 @@ static PyObject *by_original(const call *c)
 
 static PyObject *in_numpy(const call *c)
 {
-    PyObject *result = done_by(c->t->own, c);
-    return result != NULL || PyErr_Occurred() ? result : by_original(c);
+    PyObject *result = NULL;
+    npa_did_own = false;
+    if (c->t->own != NULL && (result = done_by(c->t->own, c)) == NULL && PyErr_Occurred()) {
+        return NULL;
+    }
+    return result != NULL ? result : by_original(c);
 }
 
 static PyObject *counted(const call *c, PyObject *reason)
 {
     const target *t = c->t;
-    PyObject *result = done_by(t->unseen ? t->own : NULL, c);
+    PyObject *result = t->unseen ? done_by(t->own, c) : NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
@@ -240,10 +244,12 @@ static bool is_lone(const call *c)
 
 static PyObject *attempt_small(const call *c)
 {
-    PyObject *result = c->t->small != NULL ? small_method(c)
-                       : c->t->action == REDUCED
+    const target *t = c->t;
+    PyObject *result = t->small != NULL ? small_method(c)
+                       : t->action == REDUCED
                              ? npa_do_small(NULL, c->self, c->args, c->n, c->names) : NULL;
-    return result == NULL && !PyErr_Occurred() && is_lone(c) ? by_original(c) : result;
+    bool perhaps = result == NULL && (t->lone >= 0 || t->action == CONVERTED);
+    return perhaps && !PyErr_Occurred() && is_lone(c) ? by_original(c) : result;
 }
 
 static PyObject *by_numpy(const call *c)
@@ -288,7 +294,8 @@ static PyObject *left(const call *c)
 {
     const target *t = c->t;
     PyObject *result = attempt_small(c);
-    if (result != NULL || PyErr_Occurred()) {
+    bool tried = t->small != NULL || t->action == REDUCED || t->lone >= 0;
+    if (result != NULL || (tried && PyErr_Occurred())) {
         return result;
     }
     if (t->action == SMALL) {
@@ -310,7 +317,8 @@ static PyObject *left(const call *c)
 
 static PyObject *run(const call *c)
 {
-    PyObject *same = npa_given_back(c->t, c->self, c->args, c->n, c->names);
+    bool may_be = c->t->action == CAST || c->t->action == CONVERTED;
+    PyObject *same = may_be ? npa_given_back(c->t, c->self, c->args, c->n, c->names) : NULL;
     if (same != NULL) {
         return same;
     }

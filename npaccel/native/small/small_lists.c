@@ -157,7 +157,9 @@ PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t 
         return n == 1 && names == NULL ? of_number(args[0]) : NULL;
     }
     if (Py_SIZE(args[0]) == 0) {
-        return NULL;
+        s = (found){1, NPY_DOUBLE, {0, 1}};
+        return read_type(args, n, names, &s)
+                   ? (PyObject *)npa_small_new(npa_small_dtype(s.type), 1, s.shape) : NULL;
     }
     if (PyArray_Check(PySequence_Fast_ITEMS(args[0])[0])) {
         const function stack = {.what = STACK};

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_OF_RANGE = 1 << 30 };
+
 static size_t size_of(int type) { return (size_t)PyDataType_ELSIZE(npa_small_dtype(type)); }
 
 /* One like an array, of the type that a call may name. `words`: what of a call is known, the type's
@@ -231,8 +233,8 @@ PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n,
     return (PyObject *)made;
 }
 
-/* Extents: integers, or one tuple or list of such, none of them 0; the one that is -1 is what is
- * left of `size` elements (0: it may not be). */
+/* Extents: integers, or one tuple or list of such; the one that is -1 is what is left of `size`
+ * elements, of which none is 0 (0: as many as they say). */
 static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_intp *shape)
 {
     npy_intp points = 1;
@@ -247,11 +249,12 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
         int overflow = 1;
         long long extent =
             PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : 0;
-        if (extent == -1 && !overflow && open < 0) {
+        if (extent == -1 && !overflow && open < 0 && size > 0) {
             open = k;
             extent = 1;
         }
-        if (overflow || extent <= 0 || __builtin_mul_overflow(points, (npy_intp)extent, &points)) {
+        if (overflow || extent < (size > 0) || extent > MOST_OF_RANGE ||
+            __builtin_mul_overflow(points, (npy_intp)extent, &points)) {
             return -1;
         }
         shape[k] = (npy_intp)extent;
@@ -260,7 +263,7 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
         shape[open] = size / points;
         points *= shape[open];
     }
-    return size == 0 ? (open < 0 ? (int)n : -1) : points == size ? (int)n : -1;
+    return size == 0 || points == size ? (int)n : -1;
 }
 
 /* a.reshape(...) */
@@ -369,8 +372,6 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
     fill(a, one);
     Py_RETURN_NONE;
 }
-
-enum { MOST_OF_RANGE = 1 << 30 };
 
 /* arange of which some are doubles: as many as NumPy counts, the second one the sum that it has,
  * the others as far apart as the first two are. */

@@ -14,8 +14,16 @@ from .operands import LAYOUTS, laid_out
 Array = np.ndarray[Any, Any]
 # x, y: arrays; o: one for the result; L, K: lists of a number for each element of a row
 SPELLINGS = """
-np.add(x, y, None) | np.add(x, y, o) | np.add(x, y, out=o) | np.add(x, y, out=(o,))
-np.add(x, y, out=(None,)) | np.add(x, y, o, out=o) | np.add(x, y, (o,)) | np.add(x, y, out=[o])
+np.zeros(0) | np.zeros((0, 3)) | np.zeros((3, 0, 2), int) | np.empty((2, 0)) | np.zeros((0, -1))
+np.zeros((0, 10**18, 10**18)) | np.zeros((0, 2**40)) | np.zeros((2**40, 0)) | np.empty(0, "f4")
+np.array([]) | np.array([], dtype=int) | np.asarray([], float) | np.array([[]]) | np.asarray(())
+x.reshape(0, -1) | x.reshape(-1, 0) | x.reshape((0,)) | np.stack([L, K], axis=-1)
+np.array([], "O") | np.concatenate([[L], [K]], axis=0) | np.stack([L, x], axis=0)
+np.stack((L, K), 1) | np.argmax(x, 0) | np.argmin(x, axis=0, out=None)
+np.argmax(x, axis=0, keepdims=True) | np.diff(x, axis=0) | np.diff(x, 1, axis=0)
+np.diff(x, axis=5) | np.array(L, int) | np.array(L, dtype=bool) | np.add(x, y, None)
+np.add(x, y, o) | np.add(x, y, out=o) | np.add(x, y, out=(o,)) | np.add(x, y, out=(None,))
+np.add(x, y, o, out=o) | np.add(x, y, (o,)) | np.add(x, y, out=[o])
 np.add(x, y, out=None, where=True) | np.add(x, y, where=1) | np.add(x, y, o, where=True)
 np.add(x, y, dtype=x.dtype) | np.add(x, y, dtype=float) | np.add(x, y, dtype="f4", out=o)
 np.add(x, y, dtype=None) | np.add(x, y, dtype=int, casting="unsafe") | np.sqrt(x, dtype=float)
