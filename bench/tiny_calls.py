@@ -1,4 +1,5 @@
-"""Single calls on numbers, short lists and tiny arrays: NumPy alone, and in a block, by turns.
+"""Single calls on numbers, short lists and tiny arrays, in the ways in which programs write them:
+NumPy alone, and in a block, by turns.
 
     python bench/tiny_calls.py [--rounds 25] [--all] [--only TEXT]
 
@@ -38,6 +39,9 @@ GIVEN: dict[str, Any] = {
     "o": np.empty(3),
     "O": np.empty((4, 4)),
     "B": np.empty(3, bool),
+    "L": [1.0, 2.0, 3.0],
+    "u": np.array([1, 2, 3]),
+    "a": np.linspace(0, 1, 1000),
 }
 CALLS = """
 np.sin(x) | np.sin(f) | np.sin(i) | np.sqrt(2) | np.exp(-f) | np.log(x) | np.abs(x) | np.floor(f)
@@ -49,10 +53,10 @@ np.divmod(x, 1.0) | np.modf(x) | np.frexp(x) | np.clip(x, 0, 1) | np.round(x, 1)
 np.where(f > 0, 1, 2) | np.isclose(f, x) | np.float64(f) | x.item() | x * f | x + 1 | x**2
 np.max([f, i]) | np.mean([f, i]) | np.sum([f, i]) | np.median([f, x, f]) | np.argmax([f, x])
 np.linalg.norm([f, x]) | np.array([f, f, f]) | np.array([[f, f], [f, f]]) | np.array(f)
-np.atleast_1d(f) | np.asarray(v) | np.polyval([1, 2, 3], f) | np.interp(f, t, t)
-v + w | v * 2 | v / 2 | v**2 | -v | abs(v) | v > 1 | v == w | (v > 1).any() | b & b | ~b
-v @ w | m @ v | m @ m | v.dot(w) | np.cross(v, w) | np.outer(v, w) | np.linalg.norm(v - w)
-np.linalg.inv(m) | np.linalg.det(m) | np.linalg.solve(m, v) | np.linalg.eig(m) | np.linalg.svd(m)
+np.atleast_1d(f) | np.asarray(v) | np.polyval([1, 2, 3], f) | np.interp(f, t, t) | v + w | v * 2
+v / 2 | v**2 | -v | abs(v) | v > 1 | v == w | (v > 1).any() | b & b | ~b | v @ w | m @ v | m @ m
+v.dot(w) | np.cross(v, w) | np.outer(v, w) | np.linalg.norm(v - w) | np.linalg.inv(m)
+np.linalg.det(m) | np.linalg.solve(m, v) | np.linalg.eig(m) | np.linalg.svd(m)
 np.add(v, w, out=o) | np.multiply(v, 2, o) | np.sqrt(v, out=o) | np.greater(v, w, out=B)
 np.clip(v, 1, 2, out=o) | np.sum(m, axis=0, out=o) | m.max(1, out=o) | np.mean(m, axis=0, out=o)
 np.add.reduce(m, axis=0, out=o) | np.cumsum(v, out=o) | np.dot(m, v, out=o) | np.copyto(o, v)
@@ -67,7 +71,42 @@ np.diff(v) | np.cumsum(v) | np.argsort(v) | np.unique(k) | np.isin(k, [1, 2]) | 
 np.searchsorted(t, f) | np.interp(t, t, t) | np.gradient(t) | np.convolve(v, w) | np.fft.fft(t)
 np.trapezoid(t, t) | np.percentile(v, 50) | np.nanmean(v) | np.allclose(v, w) | np.bincount(k)
 np.random.rand() | np.random.uniform(0, 1) | np.random.randint(0, 10) | np.random.rand(3)
-g.random() | g.normal() | g.integers(0, 5) | g.random(3)
+g.random() | g.normal() | g.integers(0, 5) | g.random(3) | np.add(v, w, None)
+np.add(v, w, out=(o,)) | np.add(v, w, where=True) | np.add(v, w, dtype=float)
+np.add(v, w, casting="unsafe") | np.sqrt(v, dtype=np.float64) | np.add(v, w, order="C")
+np.add(u, v) | np.maximum(v, 0) | np.add(L, v) | v + L | np.sqrt(L) | np.multiply(L, 2) | u / 2
+u + 1.5 | 2 * v | np.add.reduce(v) | np.add.reduce(M, axis=0) | np.add.accumulate(v)
+np.multiply.outer(v, w) | np.arange(5, dtype=float) | np.arange(0, 5, 1, dtype=np.float64)
+np.arange(5, dtype=np.int32) | np.arange(0.0, 5) | np.zeros(3, dtype=int)
+np.zeros((3, 3), dtype=float, order="C") | np.zeros(3, complex) | np.zeros([3, 3])
+np.ones((3, 3)) | np.ones(3, dtype=int) | np.empty((3, 3)) | np.full((3, 3), 0.0)
+np.full(3, np.nan) | np.zeros_like(v, dtype=int) | np.ones_like(v) | np.ones_like(u, dtype=float)
+np.empty_like(v, dtype=int) | np.full_like(v, 0, dtype=int) | np.full_like(v, fill_value=2.0)
+np.eye(3, k=1) | np.identity(3) | np.diag(v) | np.trace(M) | np.linspace(0, 1, num=5)
+np.array(L, dtype=float) | np.array(v, copy=True) | np.array([L, L]) | np.array([v, w])
+np.asarray(L, dtype=float) | np.asarray(v, dtype=float) | np.fromiter(L, float) | np.ravel(M)
+np.reshape(M, -1) | np.reshape(M, (2, 8)) | M.reshape(2, 8, order="C") | M.flatten()
+M.ravel(order="C") | v.copy(order="C") | np.squeeze(v) | np.transpose(M) | np.expand_dims(v, 0)
+np.sum(M, axis=1, keepdims=True) | np.sum(v, dtype=float) | M.sum(axis=(0, 1)) | v.sum(axis=0)
+np.mean(M, axis=0) | M.mean(1) | np.std(v, ddof=1) | M.std(axis=0)
+np.max(M, axis=1, keepdims=True) | v.max(initial=0.0) | np.sum(v, where=B) | np.argmax(M, axis=0)
+np.cumsum(v, axis=0) | M.cumsum(axis=1) | np.cumsum(v, dtype=float) | np.clip(v, a_min=0, a_max=2)
+v.clip(min=0) | v.round(2) | np.round(v, decimals=2) | np.where(v > 1, v, 0) | np.where(v > 1)
+np.where(B, 1, 0) | np.sort(v, kind="stable") | np.argsort(v, kind="stable")
+np.searchsorted(t, v, side="right") | t.searchsorted(f) | v.argsort()
+np.concatenate([M, M], axis=1) | np.concatenate((v, [1.0])) | np.concatenate([L, L])
+np.stack([v, w], axis=1) | np.vstack((v, w)) | np.hstack((v, 1.0)) | np.column_stack((v, w))
+np.repeat(M, 2, axis=0) | np.roll(M, 1, axis=0) | np.pad(v, 1) | np.take(M, 1, axis=0)
+np.take(M, [1, 2], axis=1) | np.take(t, [1, 2]) | t.take(u) | v.nonzero() | v.astype(dtype=int)
+v.astype(np.float32) | v.astype(int, copy=False) | v.fill(0) | v.tobytes()
+np.correlate(v, w, mode="same") | np.convolve(v, w, mode="same") | np.interp(v, t, t)
+np.put(v, [0], 1.0) | np.bincount(k, weights=k) | np.bincount(k, minlength=10)
+np.linalg.norm(M, axis=1) | np.isclose(v, w, rtol=1e-3) | np.array_equal(v, w) | np.isnan(v).any()
+np.einsum("i,i", v, w) | np.random.normal(0, 1, 3) | np.random.normal(size=3) | g.normal(0, 1, 3)
+g.normal(size=3) | g.integers(0, 10, size=3) | g.uniform(-1, 1) | np.random.choice(3)
+np.random.permutation(3) | np.sin(a) | np.add(a, a, dtype=float) | a.sum(axis=0)
+np.zeros(1000, dtype=float) | np.arange(1000.0) | np.zeros_like(a, dtype=int)
+np.sqrt(a, where=True) | a.astype(np.float32) | np.sort(a, kind="stable")
 """
 TIME_S = 2e-4  # of a turn
 

@@ -280,9 +280,6 @@ class Pending:
     points: float
 
     def __len__(self) -> int: ...
-    def values(self, positions: tuple[int, ...], /) -> bytes:
-        """The values of those scalars (request, input, request, input ...), joined."""
-
     def structure(self, band_points: int, inner_points: int, column_points: int, /) -> bytes | None:
         """What their plan depends on, sizes aside, under these limits; None where that is not
         known here. See native/trace/structure.c."""
@@ -370,10 +367,7 @@ def passing_reason() -> str:
     result; else ''."""
 
 class Plans(MutableMapping[bytes, Any]):
-    """What is known per key, kept by the plan hook: a Program, or (positions, {values: Program},
-    otherwise) where positions (request, input, request, input ...) name the scalars whose values,
-    16 bytes each, the plan depends on, and `otherwise` is a Program for other values, or None. A
-    dict that is changed has to be set again."""
+    """The Program that is known per key, kept by the plan hook."""
 
     def __getitem__(self, key: bytes) -> Any: ...
     def __setitem__(self, key: bytes, value: Any) -> None: ...

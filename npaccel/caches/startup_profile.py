@@ -20,8 +20,8 @@ __all__ = ["StartupProfile", "StartupProfiles"]
 # Programs that are noted: reading one takes about half a millisecond, before anybody wants it.
 MOST_PROGRAMS = 16
 
-# Names of entries that together are a program, and whether its requests were in the queue.
-Use = tuple[tuple[str, ...], bool]
+# The name of a program's entry, and whether its requests were in the queue.
+Use = tuple[str, bool]
 
 
 class StartupProfile(NamedTuple):

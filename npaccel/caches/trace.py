@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = ["TraceCache"]
@@ -11,8 +11,6 @@ __all__ = ["TraceCache"]
 BYTES_PER_KEY_BYTE = 12
 # So much goes at once, so that not every new entry has to look for the oldest.
 SHRINK_TO = 7 / 8
-# Combinations of values that programs are kept for, where a plan depends on scalars' values.
-VARIANTS = 64
 
 
 class TraceCache:
@@ -20,9 +18,8 @@ class TraceCache:
 
     Parameters
     ----------
-    table : the core's: key to Program, or to (positions of scalars, {their values: Program}, a
-        Program for other values or None).
-        The core notes at each look-up in `Program.used` the number of the flush.
+    table : the core's: key to Program. The core notes at each look-up in `Program.used` the number
+        of the flush.
     entries, size_bytes : how many entries are kept, and about how large they may become.
     """
 
@@ -40,44 +37,10 @@ class TraceCache:
         if len(self._table) > self.entries or self._used_bytes > self.size_bytes:
             self.shrink()
 
-    def find(self, key: bytes, values: Callable[[tuple[int, ...]], bytes]) -> Any:
-        """The program that was planned for this key and these values of scalars, or None."""
+    def find(self, key: bytes) -> Any:
+        """The program that was planned for this key, or None."""
         found = self._table.get(key)
-        if isinstance(found, tuple):
-            positions, variants, _ = found
-            found = variants.get(values(positions))
         return found if found is None or found.planned else None
-
-    def positions(self, key: bytes) -> tuple[int, ...]:
-        """The scalars whose values tell apart what is known under the key."""
-        found = self._table.get(key)
-        return found[0] if isinstance(found, tuple) else ()
-
-    def keep(self, key: bytes, positions: tuple[int, ...], values: bytes, program: Any) -> None:
-        """Keep a program that was planned, for these values; the oldest values go first."""
-        if not positions:
-            self.add(key, program)
-            return
-        known = self._table.get(key)
-        variants: dict[bytes, Any] = {}
-        otherwise = None
-        if isinstance(known, tuple):
-            variants, otherwise = known[1] if known[0] == positions else {}, known[2]
-        elif known is not None and not known.planned:
-            otherwise = known
-        variants[values] = program
-        if len(variants) > VARIANTS:
-            del variants[next(iter(variants))]
-        self.add(key, (positions, variants, otherwise))
-
-    def keep_otherwise(self, key: bytes, program: Any) -> None:
-        """Keep what runs for values that nothing was planned for."""
-        known = self._table.get(key)
-        if isinstance(known, tuple):
-            if known[2] is not program:
-                self.add(key, (known[0], known[1], program))
-        elif known is not program:
-            self.add(key, program)
 
     def resize(self, entries: int, size_bytes: int) -> None:
         """Keep no more than so many entries and bytes from now on."""
@@ -88,7 +51,7 @@ class TraceCache:
 
     def shrink(self) -> None:
         """Drop the entries that were not used for longest until all is within bounds."""
-        by_age = sorted(self._table, key=lambda key: _last_used(self._table[key]))
+        by_age = sorted(self._table, key=lambda key: self._table[key].used)
         self._used_bytes = sum(map(_size_bytes, by_age))
         entries, size_bytes = self.entries, self.size_bytes
         if len(by_age) <= entries and self._used_bytes <= size_bytes:
@@ -120,8 +83,3 @@ class TraceCache:
 
 def _size_bytes(key: bytes) -> int:
     return BYTES_PER_KEY_BYTE * len(key)
-
-
-def _last_used(value: Any) -> int:
-    programs = (*value[1].values(), value[2]) if isinstance(value, tuple) else (value,)
-    return max((program.used for program in programs if program is not None), default=0)

@@ -5,7 +5,6 @@ A box is a tuple of `range`s with a positive step, one per axis; that of a 0-d s
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,6 @@ __all__ = [
     "box_at",
     "boxes_of_run",
     "contains",
-    "edges_within",
     "extents",
     "hull",
     "meet",
@@ -144,9 +142,3 @@ def runs(box: Box, shape: Sequence[int]) -> Iterator[tuple[int, int]]:
         for i, n in zip((*index, box[axis - 1].start), shape, strict=False):
             start = start * n + i
         yield start * inner, start * inner + length
-
-
-def edges_within(edges: Sequence[int], part: range) -> range:
-    """Numbers of the cells between `edges` that `part` touches."""
-    first = bisect.bisect_right(edges, part[0]) - 1
-    return range(first, bisect.bisect_right(edges, part[-1]))

@@ -15,6 +15,7 @@ from npaccel.ir import conditions as when
 from npaccel.ir import exponentials, powers, trigonometry
 from npaccel.ir.complexes import exp_invalid, exp_parts, log_parts, log_size, ordered, squares
 from npaccel.ir.exact import complex_quotient, complex_quotient_flags
+from npaccel.ir.hyperbolics import chosen, narrowed
 from npaccel.ir.nans import NAN
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Masks, Op, Operands
@@ -33,10 +34,6 @@ MOST = 700.0  # of an exponent whose power is a normal number
 
 def _product(x: Parts, y: Parts) -> Parts:
     return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
-
-
-def _select(mask: Expr, yes: Parts, no: Parts) -> Parts:
-    return mask.select(yes[0], no[0]), mask.select(yes[1], no[1])
 
 
 def _join(parts: Parts) -> Expr:
@@ -89,13 +86,13 @@ def _by_bits(x: Parts, n: Expr, upwards: Expr) -> tuple[Parts, list[Step]]:
         taken = (n & (1 << bit)).ne(0)
         made = _product(result, power)
         steps.append(((*result, *power), made, taken & ~few))
-        result = _select(taken, made, result)
+        result = chosen(taken, made, result)
         if bit + 1 < BITS:
             following = _product(power, power)
             steps.append((power, following, n >= 1 << (bit + 1)))
             power = following
-    low = _select(n.eq(1), x, _select(n.eq(2), square, cube))
-    return _select(few, low, result), steps
+    low = chosen(n.eq(1), x, chosen(n.eq(2), square, cube))
+    return chosen(few, low, result), steps
 
 
 def _step_masks(steps: list[Step], there: Expr) -> list[tuple[FlagKind, Expr]]:
@@ -132,7 +129,7 @@ def _whole_power(x: Expr, y: Expr) -> Expr:
         quotient = complex_quotient(x.like(1.0), _join(result))
         result = quotient.real(), quotient.imag()
     upwards = x.pool.const("b1", n > 0)
-    return _join(_select(_zero(x), _nothing(x, upwards), result))
+    return _join(chosen(_zero(x), _nothing(x, upwards), result))
 
 
 def _whole_masks(operands: Operands, results: Operands) -> Masks:
@@ -234,12 +231,7 @@ def _general(x: Expr, y: Expr, there: Expr) -> Expr:
     )
     # Numbers, not parts: a branch for both.
     far = there & ~(known & (abs(re) < MOST))
-    return far.rare(_narrowed(x, anywhere), _narrowed(x, near))
-
-
-def _narrowed(x: Expr, parts: Parts) -> Expr:
-    dtype = x.real().dtype
-    return x.pool.complex(parts[0].convert(dtype), parts[1].convert(dtype))
+    return far.rare(narrowed(x, anywhere), narrowed(x, near))
 
 
 def _as_in_c(x: Expr, y: Expr) -> tuple[Parts, Parts, Expr]:
@@ -262,7 +254,7 @@ def _as_in_c(x: Expr, y: Expr) -> tuple[Parts, Parts, Expr]:
     second = _filled(over, second[0]), _filled(over, second[1])
     again = _product(first, second)
     mended = lost & (wide | long | over)
-    return _select(mended, (again[0] * inf, again[1] * inf), plain), (c, d), mended
+    return chosen(mended, (again[0] * inf, again[1] * inf), plain), (c, d), mended
 
 
 def _unit(mask: Expr, v: Expr) -> Expr:
@@ -289,10 +281,10 @@ def _power(x: Expr, y: Expr) -> Expr:
     upwards, some = y.real() > 0.0, ~_zero(x) & ~_zero(y)
     products, _ = _by_bits((x.real(), x.imag()), n, upwards)
     quotient = complex_quotient(x.like(1.0), _join(products))
-    products = _select(upwards, products, (quotient.real(), quotient.imag()))
+    products = chosen(upwards, products, (quotient.real(), quotient.imag()))
     result = (whole & some).rare(_join(products), _general(x, y, some & ~whole))
-    edge = _select(_zero(y), _one(x.real()), _nothing(x, upwards))
-    return _join(_select(some, (result.real(), result.imag()), edge))
+    edge = chosen(_zero(y), _one(x.real()), _nothing(x, upwards))
+    return _join(chosen(some, (result.real(), result.imag()), edge))
 
 
 def _general_masks(x: Expr, y: Expr, there: Expr) -> list[tuple[FlagKind, Expr]]:

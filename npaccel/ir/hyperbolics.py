@@ -18,7 +18,7 @@ from npaccel.ir.operation import Masks, Op, Operands
 from npaccel.ir.precision import INF, keep_sign
 from npaccel.ir.scalar import Expr
 
-__all__ = ["HYPERBOLICS", "exp_far"]
+__all__ = ["HYPERBOLICS", "chosen", "exp_far", "narrowed"]
 
 Parts = tuple[Expr, Expr]
 # The parts at a + i b; third: b - b where b is not finite; last: whether for f8's accuracy.
@@ -46,7 +46,8 @@ def _rarely(mask: Expr, exact: Parts, near: Parts) -> Parts:
     return mask.rare(exact[0], near[0]), mask.rare(exact[1], near[1])
 
 
-def _chosen(mask: Expr, yes: Parts, no: Parts) -> Parts:
+def chosen(mask: Expr, yes: Parts, no: Parts) -> Parts:
+    """Each part where the mask says so."""
     return mask.select(yes[0], no[0]), mask.select(yes[1], no[1])
 
 
@@ -56,12 +57,12 @@ def _sinh(a: Expr, b: Expr, lost: Expr, fine: bool) -> Parts:
     none, most, nan = a.eq(0.0), is_infinite(a), a.like(NAN)
     real, imaginary = exp_far(cosine, abs(a), 0.5), exp_far(sine, abs(a), 0.5)
     far = (a < 0.0).select(-real, real), imaginary
-    far = _chosen(a.isnan(), (nan, b.eq(0.0).select(b, nan)), far)
+    far = chosen(a.isnan(), (nan, b.eq(0.0).select(b, nan)), far)
     wild = (
         none.select(a, most.select(a.like(INF), nan)),
         (none | most).select(lost, nan),
     )
-    exact = _chosen(finite(b), far, wild)
+    exact = chosen(finite(b), far, wild)
     return _rarely(~((abs(a) < STEP) & finite(b)), exact, (sinh * cosine, cosh * sine))
 
 
@@ -71,12 +72,12 @@ def _cosh(a: Expr, b: Expr, lost: Expr, fine: bool) -> Parts:
     none, most, nan = a.eq(0.0), is_infinite(a), a.like(NAN)
     real, imaginary = exp_far(cosine, abs(a), 0.5), exp_far(sine, abs(a), 0.5)
     far = real, (a < 0.0).select(-imaginary, imaginary)
-    far = _chosen(a.isnan(), (nan, b.eq(0.0).select(b, nan)), far)
+    far = chosen(a.isnan(), (nan, b.eq(0.0).select(b, nan)), far)
     wild = (
         most.select(a.like(INF), a.isnan().select(nan, lost)),
         none.select(a.like(0.0), most.select(lost, nan)),
     )
-    exact = _chosen(finite(b), far, wild)
+    exact = chosen(finite(b), far, wild)
     return _rarely(~((abs(a) < STEP) & finite(b)), exact, (cosh * cosine, sinh * sine))
 
 
@@ -88,10 +89,10 @@ def _tanh(a: Expr, b: Expr, _: Expr, fine: bool) -> Parts:
     nan, one = a.like(NAN), keep_sign(a.like(1.0), a)
     small = exponentials.exp(-abs(a), fine=fine)
     far = one, sine * cosine * 4.0 * small * small
-    far = _chosen(a.isnan(), _chosen(b.eq(0.0), (a, b), (nan, nan)), far)
+    far = chosen(a.isnan(), chosen(b.eq(0.0), (a, b), (nan, nan)), far)
     lost = a.eq(0.0).select(a, nan), nan
-    wild = _chosen(is_infinite(a), (one, keep_sign(a.like(0.0), b)), lost)
-    exact = _chosen(finite(b), far, wild)
+    wild = chosen(is_infinite(a), (one, keep_sign(a.like(0.0), b)), lost)
+    exact = chosen(finite(b), far, wild)
     return _rarely(~((abs(a) < FLAT) & finite(b)), exact, near)
 
 
@@ -100,7 +101,8 @@ def _lost(b: Expr) -> Expr:
     return is_infinite(b).select(b.like(INVALID), b)
 
 
-def _complex(z: Expr, parts: Parts) -> Expr:
+def narrowed(z: Expr, parts: Parts) -> Expr:
+    """The number of these parts, in the type of z."""
     dtype = z.real().dtype
     return z.pool.complex(parts[0].convert(dtype), parts[1].convert(dtype))
 
@@ -108,7 +110,7 @@ def _complex(z: Expr, parts: Parts) -> Expr:
 def _of_z(body: Body) -> Callable[[Expr], Expr]:
     def function(z: Expr) -> Expr:
         a, b = z.real().convert("f8"), z.imag().convert("f8")
-        return _complex(z, body(a, b, _lost(b), z.dtype == "c16"))
+        return narrowed(z, body(a, b, _lost(b), z.dtype == "c16"))
 
     return function
 
@@ -119,14 +121,14 @@ def _of_iz(body: Body) -> Callable[[Expr], Expr]:
     def function(z: Expr) -> Expr:
         b, a = z.real().convert("f8"), z.imag().convert("f8")
         real, imaginary = body(a, b, _lost(abs(b)), z.dtype == "c16")
-        return _complex(z, (imaginary, real))
+        return narrowed(z, (imaginary, real))
 
     return function
 
 
 def _cos(z: Expr) -> Expr:
     b, a = z.real().convert("f8"), z.imag().convert("f8").flipped()
-    return _complex(z, _cosh(a, b, _lost(b), z.dtype == "c16"))
+    return narrowed(z, _cosh(a, b, _lost(b), z.dtype == "c16"))
 
 
 def _sinh_invalid(a: Expr, b: Expr) -> Expr:

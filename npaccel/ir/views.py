@@ -20,7 +20,6 @@ __all__ = [
     "gathered",
     "overlaps",
     "region",
-    "respread",
     "squeezed_axes",
 ]
 
@@ -172,37 +171,3 @@ def collapse_axes(
         else:
             runs.append([axis])
     return runs
-
-
-def respread(
-    shape: Sequence[int], strides: Sequence[int], target: Sequence[int]
-) -> tuple[int, ...] | None:
-    """Return strides that show the same elements in the same C order over `target`.
-
-    Neither shape holds an extent of 1 or 0, and their products are equal. None when no strided
-    view does.
-    """
-    result = [0] * len(target)
-    axis = len(shape) - 1
-    position = len(target) - 1
-    while position >= 0:
-        # Take source axes until they make up a whole number of target axes, or the reverse.
-        source, want = shape[axis], target[position]
-        step = strides[axis]
-        result[position] = step
-        first = position
-        while source != want:
-            if source < want:
-                axis -= 1
-                if axis < 0 or strides[axis] != step * source:
-                    return None
-                source *= shape[axis]
-            else:
-                first -= 1
-                if first < 0:
-                    return None
-                result[first] = step * want
-                want *= target[first]
-        position = first - 1
-        axis -= 1
-    return tuple(result)

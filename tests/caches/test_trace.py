@@ -44,17 +44,6 @@ def test_one_entry_stays_however_large() -> None:
     assert list(cache._table) == [b"b" * 1000]
 
 
-def test_variants_are_as_recent_as_their_latest() -> None:
-    cache = filled(99)
-    cache.add(b"variants", ((0, 1), {b"x": Program(0), b"y": Program(500)}, None))
-    cache.add(b"new", Program(501))
-    assert b"variants" in cache._table
-    cache = filled(99)
-    cache.add(b"variants", ((0, 1), {b"x": Program(0)}, Program(500)))
-    cache.add(b"new", Program(501))
-    assert b"variants" in cache._table
-
-
 def test_entries_that_others_removed_do_not_count() -> None:
     cache = filled(100)
     cache._table.clear()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from npaccel.backends.base import Capabilities, Compiled, Loaded
 from npaccel.backends.c.compile import bind, compile_kernel, emit_image, symbols_of
 from npaccel.backends.c.printer import write_source
-from npaccel.backends.c.target import Compiler, load_image
+from npaccel.backends.c.target import Compiler
 from npaccel.backends.launch import measure
+from npaccel.backends.loaded import load_image
 from npaccel.backends.speeds import Speeds
 from npaccel.ir.nodes import Kernel
 
@@ -52,7 +53,7 @@ class CBackend:
 
     def load(self, image: bytes, symbols: tuple[str, ...], vector_bytes: int) -> Loaded:
         """Load object code; needs no compiler."""
-        return load_image(image, symbols, vector_bytes)
+        return load_image(image, symbols, vector_bytes, "c")
 
     def symbols(self, kernel: Kernel) -> tuple[str, ...]:
         """Functions that the object code of `kernel` defines."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from npaccel.backends.base import Loaded
 from npaccel.backends.c.printer import Printer, machine_of, write_source
-from npaccel.backends.c.target import Compiler, load_image
+from npaccel.backends.c.target import Compiler
 from npaccel.backends.compiled import CompiledKernel
 from npaccel.backends.emit import skeletons
 from npaccel.backends.emit.tasks import tasks_of
+from npaccel.backends.loaded import load_image
 from npaccel.ir.nodes import Kernel
 
 __all__ = ["bind", "compile_kernel", "emit_image", "symbols_of"]
@@ -16,7 +17,7 @@ __all__ = ["bind", "compile_kernel", "emit_image", "symbols_of"]
 def compile_kernel(kernel: Kernel, compiler: Compiler) -> CompiledKernel:
     """Compile `kernel` for this machine; raises CompileError."""
     image, text = emit_image(kernel, compiler)
-    loaded = load_image(image, symbols_of(kernel), compiler.vector_bytes)
+    loaded = load_image(image, symbols_of(kernel), compiler.vector_bytes, "c")
     return bind(kernel, loaded, image, text)
 
 

@@ -1,4 +1,4 @@
-"""The system's C compiler, and object code into memory."""
+"""The system's C compiler."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import tempfile
 from pathlib import Path
 
 from npaccel import _native
-from npaccel.backends.base import Loaded
 from npaccel.config import c_compiler
 from npaccel.errors import BackendUnavailable, CompileError
 
-__all__ = ["Compiler", "load_image"]
+__all__ = ["Compiler"]
 
 BUILD_SECONDS = 60.0
 # As IEEE has it: no contraction, rounding to nearest; flags and errno are nobody's concern.
@@ -80,17 +79,3 @@ class Compiler:
             target = os.path.join(folder, "kernel.o")
             self._run(["-c", "-x", "c", "-", "-o", target], source)
             return Path(target).read_bytes()
-
-    def assembly(self, source: str) -> str:
-        """What a file becomes, for reading."""
-        return self._run(["-S", "-x", "c", "-", "-o", "-"], source)
-
-
-def load_image(image: bytes, symbols: tuple[str, ...], vector_bytes: int) -> Loaded:
-    """Load what `Compiler.build` made on this processor; raises CompileError."""
-    try:
-        code = _native.Code(image, symbols)
-    except ValueError as error:
-        raise CompileError(f"c: {error}") from error
-    main, finish = (*code.addresses, 0)[:2]
-    return Loaded(main, finish, vector_bytes, code.size, code)

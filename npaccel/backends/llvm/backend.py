@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from npaccel import _native, system
 from npaccel.backends.base import Capabilities, Compiled, Loaded
-from npaccel.backends.llvm.loaded import load_image
+from npaccel.backends.loaded import load_image
 from npaccel.backends.speeds import Speeds
 from npaccel.errors import BackendUnavailable, CompileError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from npaccel.backends.base import Loaded
 from npaccel.backends.llvm.compiled import CompiledKernel, bind, symbols_of
-from npaccel.backends.llvm.loaded import load_image
 from npaccel.backends.llvm.printer import write_source
 from npaccel.backends.llvm.target import Host
+from npaccel.backends.loaded import load_image
 from npaccel.errors import CompileError
 from npaccel.ir.nodes import Kernel
 

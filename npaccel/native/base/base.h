@@ -110,6 +110,41 @@ static inline bool npa_packed(PyObject *const *args, Py_ssize_t n, PyObject *nam
     return good;
 }
 
+static inline bool npa_is_listed(PyObject *o)
+{
+    return PyList_CheckExact(o) || PyTuple_CheckExact(o);
+}
+
+static inline bool npa_is_text(PyObject *o, const char *text)
+{
+    return PyUnicode_CheckExact(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
+}
+
+/* A call's arguments in the order of these names; what is not given stays. False: another name, or
+ * too many. */
+static inline bool npa_read_call(PyObject *const *args, Py_ssize_t n, PyObject *names,
+                                 const char *const *known, int most, PyObject **given)
+{
+    if (n > most) {
+        return false;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        given[k] = args[k];
+    }
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        int slot = (int)n; /* a name for what is in place is NumPy's error to tell */
+        while (slot < most &&
+               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), known[slot]) != 0) {
+            slot++;
+        }
+        if (slot == most) {
+            return false;
+        }
+        given[slot] = args[n + k];
+    }
+    return true;
+}
+
 /* An array of that class over memory of `base`, which it keeps. */
 static inline PyObject *npa_view_over(PyArrayObject *base, PyTypeObject *type, PyArray_Descr *descr,
                                       int ndim, const npy_intp *shape, const npy_intp *strides,

@@ -208,7 +208,7 @@ static int axis_of(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
 static PyArrayObject *starts_of(PyObject *o, npy_intp length)
 {
     bool known = PyArray_CheckExact(o) ? PyArray_TYPE((PyArrayObject *)o) == NPY_INTP
-                                       : PyList_CheckExact(o) || PyTuple_CheckExact(o);
+                                       : npa_is_listed(o);
     PyArrayObject *starts =
         known ? (PyArrayObject *)PyArray_FROMANY(o, NPY_INTP, 1, 1, NPY_ARRAY_CARRAY_RO) : NULL;
     bool good = starts != NULL && PyArray_SIZE(starts) > 0;

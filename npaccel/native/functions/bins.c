@@ -365,25 +365,19 @@ static PyArrayObject *vector_of(PyObject *o, int type)
 static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **weights,
                       npy_intp *least)
 {
-    PyObject *length = n > 2 ? args[2] : NULL;
-    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    *weights = n > 1 ? args[1] : Py_None, *least = 0;
-    for (Py_ssize_t k = 0; k < named; k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k);
-        if (PyUnicode_CompareWithASCIIString(name, "weights") == 0 && n < 2) {
-            *weights = args[n + k];
-        } else if (PyUnicode_CompareWithASCIIString(name, "minlength") == 0 && n < 3) {
-            length = args[n + k];
-        } else {
-            return false;
-        }
+    static const char *const words[] = {"x", "weights", "minlength"};
+    PyObject *given[3] = {NULL, Py_None, NULL};
+    if (!npa_read_call(args, n, names, words, 3, given)) {
+        return false;
     }
+    PyObject *length = given[2];
+    *weights = given[1], *least = 0;
     if (length != NULL && (PyLong_CheckExact(length) || PyArray_IsScalar(length, Integer))) {
         *least = PyNumber_AsSsize_t(length, PyExc_OverflowError);
         PyErr_Clear();
         length = NULL;
     }
-    return n <= 3 && length == NULL && *least >= 0;
+    return length == NULL && *least >= 0;
 }
 
 static PyObject *computed(job *j)

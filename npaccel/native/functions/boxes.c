@@ -286,7 +286,7 @@ static PyObject *arrays_of(PyObject *given)
     PyObject *parts = PyTuple_New(Py_SIZE(given));
     for (Py_ssize_t k = 0; parts != NULL && k < Py_SIZE(given); k++) {
         PyObject *o = PySequence_Fast_GET_ITEM(given, k);
-        PyObject *a = npa_is_sequence(o) ? npa_small_listed(NULL, &o, 1, NULL) : Py_NewRef(o);
+        PyObject *a = npa_is_listed(o) ? npa_small_listed(NULL, &o, 1, NULL) : Py_NewRef(o);
         if (a == NULL || !is_known(a)) {
             Py_XDECREF(a);
             Py_CLEAR(parts);
@@ -338,21 +338,11 @@ static PyArrayObject *joined(PyObject *parts, const npy_intp *shape)
  * something is asked for. */
 static PyObject *axis_of(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject *axis)
 {
-    axis = n == 2 ? args[1] : axis;
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
-        bool casting = PyUnicode_CompareWithASCIIString(name, "casting") == 0;
-        if (n == 1 && PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
-            axis = value;
-        } else if (casting ? !PyUnicode_CheckExact(value) ||
-                                 PyUnicode_CompareWithASCIIString(value, "same_kind") != 0
-                           : value != Py_None ||
-                                 (PyUnicode_CompareWithASCIIString(name, "out") != 0 &&
-                                  PyUnicode_CompareWithASCIIString(name, "dtype") != 0)) {
-            return NULL;
-        }
-    }
-    return axis;
+    static const char *const words[] = {"", "axis", "out", "dtype", "casting"};
+    PyObject *given[5] = {NULL, axis, Py_None, Py_None, NULL};
+    bool usual = npa_read_call(args, n, names, words, 5, given) && given[2] == Py_None &&
+                 given[3] == Py_None && (given[4] == NULL || npa_is_text(given[4], "same_kind"));
+    return usual ? given[1] : NULL;
 }
 
 /* A copy of each part into `made`, one behind the other. As npa_record_map. */
@@ -377,7 +367,7 @@ PyObject *npa_record_concatenate(PyObject *const *args, Py_ssize_t n, PyObject *
 {
     int along = 0;
     npy_intp shape[NPA_MAX_DIMS];
-    if (n < 1 || n > 2 || !npa_is_sequence(args[0]) || Py_SIZE(args[0]) == 0) {
+    if (n < 1 || n > 2 || !npa_is_listed(args[0]) || Py_SIZE(args[0]) == 0) {
         return NULL;
     }
     PyObject *zero = PyLong_FromLong(0), *axis = axis_of(args, n, names, zero);

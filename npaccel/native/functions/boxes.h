@@ -17,11 +17,6 @@ static inline void npa_add_axis(npa_form *f, npy_intp length, npy_intp stride)
     f->lengths[f->ndim] = length, f->strides[f->ndim++] = stride;
 }
 
-static inline bool npa_is_sequence(PyObject *o)
-{
-    return PyTuple_CheckExact(o) || PyList_CheckExact(o);
-}
-
 /* An exact view of memory that `a` keeps. */
 PyArrayObject *npa_view_of(PyArrayObject *a, char *data, const npa_form *f);
 /* to[...] = from, of views with these forms. As npa_record_map. */

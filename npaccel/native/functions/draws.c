@@ -77,22 +77,9 @@ static bool read_slots(const method *m, PyObject *const *args, Py_ssize_t n, PyO
         return names == NULL && n > 0;
     }
     while (nslots < MOST_SLOTS && m->slots[nslots] != NULL) {
-        slots[nslots] = nslots < n ? args[nslots] : NULL;
         nslots++;
     }
-    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t k = 0; k < named; k++) {
-        int i = 0;
-        while (i < nslots &&
-               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), m->slots[i]) != 0) {
-            i++;
-        }
-        if (i == nslots || slots[i] != NULL) {
-            return false;
-        }
-        slots[i] = args[n + k];
-    }
-    return n <= nslots;
+    return npa_read_call(args, n, names, m->slots, nslots, slots);
 }
 
 static PyObject *slot_of(const method *m, PyObject *const *slots, const char *name)

@@ -8,7 +8,7 @@
 /* Sizes that are given as integers, none of them 0. -1: another way. */
 static int read_shape(PyObject *shape, npy_intp *dims)
 {
-    bool several = PyTuple_CheckExact(shape) || PyList_CheckExact(shape);
+    bool several = npa_is_listed(shape);
     PyObject *const *sizes = several ? PySequence_Fast_ITEMS(shape) : &shape;
     Py_ssize_t n = several ? Py_SIZE(shape) : 1;
     if (n > NPA_MAX_DIMS) {
@@ -47,16 +47,13 @@ PyObject *npa_new_of_shape(PyArray_Descr *d, PyObject *shape)
 PyObject *npa_record_empty_like(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     npa_value prototype;
-    PyObject *shape = Py_None, *dtype = Py_None;
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k);
-        bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
-        if (!is_dtype && PyUnicode_CompareWithASCIIString(name, "shape") != 0) {
-            return NULL;
-        }
-        *(is_dtype ? &dtype : &shape) = args[n + k];
+    static const char *const words[] = {"", "dtype", "shape"};
+    PyObject *given[3] = {NULL, Py_None, Py_None};
+    if (n != 1 || !npa_read_call(args, n, names, words, 3, given)) {
+        return NULL;
     }
-    if (n != 1 || !npa_classify(args[0], &prototype) || prototype.array == NULL ||
+    PyObject *dtype = given[1], *shape = given[2];
+    if (!npa_classify(args[0], &prototype) || prototype.array == NULL ||
         !npa_wants(&prototype, 1) || PyArray_SIZE(prototype.array) == 0 ||
         (dtype != Py_None && !PyArray_DescrCheck(dtype))) {
         return NULL;

@@ -220,7 +220,7 @@ PyObject *npa_lexsort(void *what, PyObject *self, PyObject *const *args, Py_ssiz
     const maker *makers[MOST];
     PyObject *keys = n == 1 && names == NULL ? args[0] : NULL;
     bool rows = keys != NULL && PyArray_Check(keys) && PyArray_NDIM((PyArrayObject *)keys) == 2;
-    bool listed = keys != NULL && (PyTuple_CheckExact(keys) || PyList_CheckExact(keys));
+    bool listed = keys != NULL && npa_is_listed(keys);
     Py_ssize_t count = rows ? PyArray_DIM((PyArrayObject *)keys, 0) : listed ? Py_SIZE(keys) : 0;
     (void)what, (void)self;
     if (count < 1 || count > MOST) {

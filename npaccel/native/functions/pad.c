@@ -13,15 +13,15 @@ typedef struct { npy_intp from[3], step[3], to[3], lengths[3]; } pieces;
 /* Elements before and behind along each axis: an int, a pair, or a pair for each. */
 static bool read_widths(PyObject *widths, int ndim, npy_intp (*read)[2])
 {
-    bool nested = npa_is_sequence(widths) && Py_SIZE(widths) > 0 &&
-                  npa_is_sequence(PySequence_Fast_GET_ITEM(widths, 0));
+    bool nested = npa_is_listed(widths) && Py_SIZE(widths) > 0 &&
+                  npa_is_listed(PySequence_Fast_GET_ITEM(widths, 0));
     if (nested && Py_SIZE(widths) != ndim) {
         return false;
     }
     for (int i = 0; i < ndim; i++) {
         PyObject *pair = nested ? PySequence_Fast_GET_ITEM(widths, i) : widths;
         bool one = PyLong_CheckExact(pair);
-        if (!one && !(npa_is_sequence(pair) && Py_SIZE(pair) == 2)) {
+        if (!one && !(npa_is_listed(pair) && Py_SIZE(pair) == 2)) {
             return false;
         }
         for (int side = 0; side < 2; side++) {

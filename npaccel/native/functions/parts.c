@@ -106,7 +106,7 @@ static bool are_whole(PyObject *o)
         PyArrayObject *a = (PyArrayObject *)o;
         return PyArray_ISINTEGER(a) && PyArray_NDIM(a) < 2 && PyArray_SIZE(a) <= MOST_KTH;
     }
-    bool good = (PyTuple_CheckExact(o) || PyList_CheckExact(o)) && Py_SIZE(o) <= MOST_KTH;
+    bool good = npa_is_listed(o) && Py_SIZE(o) <= MOST_KTH;
     for (Py_ssize_t i = 0; good && i < Py_SIZE(o); i++) {
         good = is_whole(PySequence_Fast_GET_ITEM(o, i));
     }
@@ -197,7 +197,7 @@ static PyObject *shown_result(PyArrayObject *a)
 /* NumPy warns of truth values as places: once, not of each part. */
 static bool has_truth(PyObject *places)
 {
-    bool many = PyTuple_CheckExact(places) || PyList_CheckExact(places);
+    bool many = npa_is_listed(places);
     for (Py_ssize_t i = 0; many && i < PySequence_Fast_GET_SIZE(places); i++) {
         if (PyBool_Check(PySequence_Fast_GET_ITEM(places, i))) {
             return true;

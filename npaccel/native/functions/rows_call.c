@@ -160,18 +160,14 @@ static bool read_axes(job *j, PyObject *axes)
 
 bool npa_rows_read(job *j, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *signature = NULL, *axes = NULL, *out = n == j->n ? args[n - 1] : NULL;
+    static const char *const words[] = {"signature", "axes", "out"};
+    PyObject *given[3] = {NULL}, *out = n == j->n ? args[n - 1] : NULL;
     j->n = j->u->nargs;
-    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *name = PyTuple_GET_ITEM(names, i), **place =
-            PyUnicode_CompareWithASCIIString(name, "signature") == 0 ? &signature
-            : PyUnicode_CompareWithASCIIString(name, "axes") == 0    ? &axes
-            : PyUnicode_CompareWithASCIIString(name, "out") == 0     ? &out : NULL;
-        if (place == NULL || *place != NULL) {
-            return false;
-        }
-        *place = args[n + i];
+    if (!npa_read_call(args + n, 0, names, words, 3, given) || (out != NULL && given[2] != NULL)) {
+        return false;
     }
+    PyObject *signature = given[0], *axes = given[1];
+    out = given[2] != NULL ? given[2] : out;
     out = out != NULL && PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1
               ? PyTuple_GET_ITEM(out, 0)
               : out;

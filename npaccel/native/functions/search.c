@@ -477,7 +477,7 @@ static bool read_outside(PyObject *given, double inside, double *to)
 
 static bool are_numbers(PyObject *list)
 {
-    Py_ssize_t k = 0, n = PyList_CheckExact(list) || PyTuple_CheckExact(list) ? Py_SIZE(list) : -1;
+    Py_ssize_t k = 0, n = npa_is_listed(list) ? Py_SIZE(list) : -1;
     while (k < n && (PyFloat_CheckExact(PySequence_Fast_GET_ITEM(list, k)) ||
                      PyLong_CheckExact(PySequence_Fast_GET_ITEM(list, k)))) {
         k++;

@@ -293,7 +293,7 @@ int npa_read_sort(int ndim, PyObject *const *args, Py_ssize_t n, PyObject *names
     enum { AXIS, KIND, ORDER, STABLE, ALL, IN_PLACE = STABLE, FIRST_STABLE = 2 };
     static const char *const words[ALL] = {"axis", "kind", "order", "stable"};
     PyObject *given[ALL] = {NULL, Py_None, Py_None, Py_None};
-    if (n > IN_PLACE || !npa_small_read(args, n, names, words, ALL, given) ||
+    if (n > IN_PLACE || !npa_read_call(args, n, names, words, ALL, given) ||
         given[ORDER] != Py_None || (given[KIND] != Py_None && given[STABLE] != Py_None)) {
         return -1;
     }

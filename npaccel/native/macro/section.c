@@ -160,7 +160,7 @@ int npa_section_sees_read(PyObject *a, PyObject *key)
 /* Whether it is the section's, or (looked into) has something of it among its items. */
 static bool is_computed_here(PyObject *value, bool into)
 {
-    if (into && (PyList_CheckExact(value) || PyTuple_CheckExact(value))) {
+    if (into && npa_is_listed(value)) {
         bool found = false;
         for (Py_ssize_t i = 0; i < Py_SIZE(value) && !found; i++) {
             found = is_computed_here(PySequence_Fast_ITEMS(value)[i], false);

@@ -78,7 +78,7 @@ static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out
         *out = npa_touch((PyArrayObject *)o, write) < 0 ? NULL : Py_NewRef(o);
         return *out != NULL ? 1 : -1;
     }
-    if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    if (npa_is_listed(o)) {
         if (Py_SIZE(o) > MOST || (inside && Py_SIZE(o) > 0)) {
             return 0;
         }
@@ -344,8 +344,7 @@ static bool is_view(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     bool ordered = names != NULL && PyTuple_GET_SIZE(names) == 1 &&
                    PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "order") == 0 &&
-                   PyUnicode_CheckExact(args[n]) &&
-                   PyUnicode_CompareWithASCIIString(args[n], "C") == 0;
+                   npa_is_text(args[n], "C");
     bool told = n > 1 && PyUnicode_Check(args[1]); /* ravel */
     return (names == NULL || ordered) && !told && PyArray_Check(args[0]) &&
            PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]);

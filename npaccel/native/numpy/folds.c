@@ -1,5 +1,5 @@
-/* folds.c: ufunc.reduce, and ufuncs called with out=, that are recorded with no Python of ours in
- * between. What is unusual in a call, and each combination's first meeting, is the hook's. */
+/* folds.c: ufunc.reduce, recorded with no Python of ours in between. What is unusual in a call, and
+ * each combination's first meeting, is the hook's. */
 #include "run/fold.h"
 #include "numpy/redirect.h"
 #include "small/ways.h"
@@ -16,33 +16,6 @@ int npa_folds_init(void)
 enum { AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, REST };
 enum { MOST_GIVEN = 16 };
 static const char *const names_of[REST] = {"axis", "dtype", "out", "keepdims", "initial", "where"};
-
-static int place_of(PyObject *name, const char *const *known, int n)
-{
-    int k = 0;
-    while (k < n && PyUnicode_CompareWithASCIIString(name, known[k]) != 0) {
-        k++;
-    }
-    return k;
-}
-
-static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **rest)
-{
-    for (Py_ssize_t k = 1; k < n; k++) {
-        if (k > REST) {
-            return false;
-        }
-        rest[k - 1] = args[k];
-    }
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        int place = place_of(PyTuple_GET_ITEM(names, k), names_of, REST);
-        if (place == REST || rest[place] != NULL) {
-            return false;
-        }
-        rest[place] = args[n + k];
-    }
-    return true;
-}
 
 static bool add_axis(PyObject *axis, int ndim, uint32_t *axes)
 {
@@ -73,8 +46,7 @@ static bool read_axes(PyObject *axis, int ndim, uint32_t *axes)
     return *axes != 0;
 }
 
-/* 0: not named; > 0: a type's number and 1; < 0: for NumPy to judge. */
-static int asked_type(PyObject *dtype)
+int npa_type_asked(PyObject *dtype)
 {
     if (dtype == NULL || dtype == Py_None) {
         return 0;
@@ -87,9 +59,7 @@ static int asked_type(PyObject *dtype)
     return npa_dtype_known(d) ? d->type_num + 1 : -1;
 }
 
-/* A call that waits for nothing: no section looks on, and floating-point errors can be told
- * later. */
-static int may_wait(void)
+int npa_may_wait(void)
 {
     int state = npa_here == NULL ? npa_errstate() : -1;
     return state < -1 ? -1 : state >= 0;
@@ -223,11 +193,11 @@ static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, fold
     PyObject *rest[REST] = {NULL};
     if (n < 1 || !npa_classify(args[0], &f->value) || f->value.array == NULL ||
         !counts(&f->value) || !npa_array_known(f->value.array) ||
-        !read_rest(args, n, names, rest)) {
+        !npa_read_call(args + 1, n - 1, names, names_of, REST, rest)) {
         return false;
     }
     int ndim = PyArray_NDIM(f->value.array);
-    f->asked = asked_type(rest[DTYPE]), f->keepdims = rest[KEEPDIMS] == Py_True;
+    f->asked = npa_type_asked(rest[DTYPE]), f->keepdims = rest[KEEPDIMS] == Py_True;
     return ndim > 0 && f->asked >= 0 && is_usual(rest) && read_axes(rest[AXIS], ndim, &f->axes);
 }
 
@@ -389,7 +359,7 @@ static bool are_alike(PyObject *const *items, Py_ssize_t n)
 static bool along_the_list(PyObject *const *args, Py_ssize_t n, PyObject *names, bool truths)
 {
     PyObject *rest[REST] = {NULL}, *axis, *dtype;
-    if (!read_rest(args, n, names, rest)) {
+    if (!npa_read_call(args + 1, n - 1, names, names_of, REST, rest)) {
         return false;
     }
     axis = rest[AXIS], dtype = rest[DTYPE];
@@ -445,7 +415,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
                   PyObject **result)
 {
     folded f;
-    if (n > 0 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]))) {
+    if (n > 0 && npa_is_listed(args[0])) {
         return fold_list(ufunc, args, n, names, result);
     }
     if (!read_call(args, n, names, &f)) {
@@ -454,7 +424,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     PyArrayObject *a = f.value.array;
     const char *name = ((PyUFuncObject *)ufunc)->name;
     bool numpys = f.asked == 0 && !npa_fold_is_ours(name, a);
-    int status = may_wait();
+    int status = npa_may_wait();
     if (npa_stands_aside() && status >= 0) {
         *result = fold_aside(ufunc, &f);
         if (*result != NULL || PyErr_Occurred()) {
@@ -505,90 +475,6 @@ int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *n
         status = method == NULL ? -1 : npa_direct_call(method, args, n, names, 0, NPA_ANY_SIZE, true,
                                                        result);
         Py_XDECREF(method);
-    }
-    return status;
-}
-
-/* What is said by name in the call of a ufunc. */
-typedef struct { PyArrayObject *out; int asked; } said;
-
-/* False: it is not an array. */
-static bool read_out(PyObject *value, PyArrayObject **out)
-{
-    npa_value target = {.array = NULL};
-    value = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1 ? PyTuple_GET_ITEM(value, 0)
-                                                                      : value;
-    bool good = value == Py_None || (npa_classify(value, &target) && target.array != NULL);
-    *out = target.array;
-    return good;
-}
-
-/* Whether a casting is what the loop of that output, or of that dtype, has anyway. */
-static bool is_usual_cast(PyObject *value)
-{
-    return PyUnicode_Check(value) &&
-           (PyUnicode_CompareWithASCIIString(value, "same_kind") == 0 ||
-            PyUnicode_CompareWithASCIIString(value, "unsafe") == 0);
-}
-
-/* Whether the call `ufunc(*args, out=..., dtype=...)` says nothing else. */
-static bool read_names(PyObject *const *named, PyObject *names, said *s)
-{
-    static const char *const known[] = {"out", "casting", "subok", "dtype"};
-    bool cast = false, good = true;
-    *s = (said){.out = NULL};
-    for (Py_ssize_t k = 0; good && k < PyTuple_GET_SIZE(names); k++) {
-        switch (place_of(PyTuple_GET_ITEM(names, k), known, 4)) {
-        case 0: good = read_out(named[k], &s->out); break;
-        case 1: cast = true, good = is_usual_cast(named[k]); break;
-        case 2: good = PyBool_Check(named[k]); break; /* else an error */
-        case 3: good = (s->asked = asked_type(named[k])) >= 0; break;
-        default: return false;
-        }
-    }
-    return good && (s->out != NULL || s->asked > 0 || !cast);
-}
-
-/* Whether the loop for that dtype is the one that these have without it: all in it are of it. */
-static bool is_of_type(PyObject *ufunc, const npa_value *values, int n, const said *s)
-{
-    int types[NPA_MAX_ARGS];
-    for (int k = 0; k < n; k++) {
-        types[k] = values[k].type;
-    }
-    npa_rule *rule = npa_find_rule(ufunc, types, n, s->out);
-    bool same = rule != NULL && rule->result[0]->type_num == s->asked - 1;
-    for (int k = 0; same && k < n; k++) {
-        same = rule->loop_type[k] == s->asked - 1;
-    }
-    return same;
-}
-
-int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                 PyObject **result)
-{
-    PyUFuncObject *u = (PyUFuncObject *)ufunc;
-    npa_value values[NPA_MAX_ARGS];
-    if (!PyObject_TypeCheck(ufunc, &PyUFunc_Type) || names == NULL || u->nin != n ||
-        u->nin >= NPA_MAX_ARGS || u->nout != 1 || u->core_enabled) {
-        return 0;
-    }
-    for (Py_ssize_t k = 0; k < n; k++) {
-        if (!npa_classify(args[k], &values[k])) {
-            return PyErr_Occurred() ? -1 : 0;
-        }
-    }
-    said s;
-    if (!read_names(args + n, names, &s) || (s.out != NULL && !PyArray_ISWRITEABLE(s.out)) ||
-        !(npa_wants(values, (int)n) || (s.out != NULL && npa_is_pending(s.out)))) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    int status = may_wait();
-    if (status > 0 && s.asked > 0 && !is_of_type(ufunc, values, (int)n, &s)) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    if (status > 0) {
-        *result = npa_ufunc_call(ufunc, values, s.out != NULL ? &s.out : NULL, &status);
     }
     return status;
 }

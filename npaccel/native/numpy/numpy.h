@@ -104,6 +104,12 @@ PyObject *npa_fold_ours(const npa_small_function *f, PyObject *numpys, PyObject 
  * recorded. */
 int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                       PyObject **result);
+/* What a dtype asks for: 0: it is not named; > 0: a type's number and 1; < 0: NumPy judges. */
+int npa_type_asked(PyObject *dtype);
+/* Whether a call waits for nothing: no section looks on, and floating-point errors can be told
+ * later; -1: error set. */
+int npa_may_wait(void);
+/* ufunc_names.c: ufunc(*args, **names), recorded. As npa_fold_call */
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                  PyObject **result);
 int npa_folds_init(void);

@@ -284,7 +284,7 @@ PyObject *npa_record_cast(void *what, PyObject *self, PyObject *const *args, Py_
     bool usual = n == 1 && names == NULL && npa_small_type(PyArray_DESCR(a)) &&
                  !PyArray_ISCOMPLEX(a);
     int type = usual ? npa_small_type_named(args[0]) : -1;
-    PyArray_Descr *descr = type >= 0 ? PyArray_DescrFromType(type) : NULL;
+    PyArray_Descr *descr = type >= 0 && type != NPY_CDOUBLE ? PyArray_DescrFromType(type) : NULL;
     npa_suspended++;
     PyObject *made = descr != NULL ? recorded_copy(self, descr) : NULL;
     npa_suspended--;

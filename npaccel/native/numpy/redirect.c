@@ -180,7 +180,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
                              PyDescr_TYPE(function) == &PyArray_Type,
                  .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
                  .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
-                 .small = row < 3 ? npa_small_find(name) : NULL,
+                 .small = npa_small_find(name),
                  .name = Py_NewRef(name),
                  .reason = Py_NewRef(reason)};
     npa_find_own(&npa_targets[ntargets]);

@@ -2,7 +2,8 @@
  *
  * redirect.c    installs and restores       worth.c       whether a call is taken
  * ufuncs.c      ufuncs                      callables.c   functions and methods
- * subscripts.c  subscripts of plain arrays  views.c      views of arrays of ours */
+ * wholes.c      NumPy's Python functions    subscripts.c  subscripts of plain arrays
+ * views.c       views of arrays of ours */
 #ifndef NPA_REDIRECT_H
 #define NPA_REDIRECT_H
 
@@ -109,15 +110,17 @@ static inline bool quiet(void)
 bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested);
 /* Whether one would be large as an array of doubles. */
 bool npa_any_wide(PyObject *const *args, Py_ssize_t n);
-bool npa_any_large_named(PyObject *dict);
 /* At most `shape` elements' bytes; SIZE_MAX: unknown. */
 size_t npa_bytes_of_shape(PyObject *shape, size_t item);
 size_t npa_bytes_of_range(PyObject *const *args, Py_ssize_t n, size_t item);
-/* named: some arguments are not among these. */
-bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, Py_ssize_t all,
-               bool named);
+bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+               Py_ssize_t all);
 /* A number, a list of a few, or of a few such lists. depth: of lists, at most. */
 bool npa_few_numbers(PyObject *o, int depth);
+/* How many numbers a function makes at most that makes something of numbers, as one that draws:
+ * each of these may say how many, but for the first `skipped`, or hold so many. INFINITY:
+ * unknown */
+double npa_most_asked(PyObject *const *args, Py_ssize_t skipped, Py_ssize_t all);
 /* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
 PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                          PyObject *names);
@@ -151,6 +154,13 @@ PyObject *npa_real_ufunc_stub(PyObject *self, PyObject *const *args, size_t narg
 extern bool npa_did_own; /* the latest call was done here */
 extern const PyCFunction npa_stubs[NPA_MOST_TARGETS][4]; /* by calling convention */
 void npa_find_own(target *t); /* own.c */
+/* `f`, or the ufunc's reduce, on small arrays without NumPy's code around its loops, which is
+ * looked at where that is due. NULL, perhaps without error: it is to be done otherwise. */
+PyObject *npa_do_small(const npa_small_function *f, PyObject *ufunc, PyObject *const *args,
+                       Py_ssize_t n, PyObject *names);
+
+/* ------------------------------------------------------------------------------------- wholes.c */
+
 /* Where a function's index is, or is to be. */
 uint8_t *npa_whole_place(PyObject *function);
 PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names);

@@ -2,6 +2,7 @@
 #include "numpy/numpy.h"
 #include "numpy/redirect.h"
 #include "numpy/aside.h"
+#include "small/ways.h"
 
 #include <string.h>
 
@@ -251,21 +252,95 @@ static bool aside(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exa
                  : PyErr_Occurred() != NULL;
 }
 
-/* Whether it asks for nothing, or for what holds anyway where the operands are plain arrays, as
- * np.kron does. */
-static inline bool is_common(PyObject *const *args, Py_ssize_t n, PyObject *names)
+/* What a call asks for besides its inputs: an array for the result, a type. NULL: neither */
+typedef struct { PyObject *target, *dtype; } asked;
+
+static bool read_out(PyObject *value, asked *q)
 {
-    return names == NULL ||
-           (PyTuple_GET_SIZE(names) == 1 && PyBool_Check(args[n]) && is_named(names, 0, "subok"));
+    bool one = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1;
+    PyObject *out = one ? PyTuple_GET_ITEM(value, 0) : value;
+    if (out != Py_None) {
+        q->target = out;
+    }
+    return out == Py_None || plain(out);
 }
 
-/* Whether all that it asks for is out=, an array, which then follows the inputs as if it were given
- * without a name. */
-static inline bool gives_target(const PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
-                                PyObject *names)
+/* What a name says. False: it is for NumPy; what holds anyway for plain arrays is not. */
+static bool read_name(PyObject *names, Py_ssize_t k, PyObject *value, asked *q)
 {
-    return names != NULL && n == u->nin && PyTuple_GET_SIZE(names) == 1 && plain(args[n]) &&
-           is_named(names, 0, "out");
+    if (is_named(names, k, "out")) {
+        return q->target == NULL && read_out(value, q);
+    }
+    if (is_named(names, k, "dtype")) {
+        q->dtype = value != Py_None ? value : NULL;
+        return true;
+    }
+    return is_named(names, k, "where")   ? value == Py_True
+           : is_named(names, k, "subok") ? PyBool_Check(value)
+           : is_named(names, k, "order") ? npa_is_text(value, "C") || npa_is_text(value, "K")
+           : is_named(names, k, "casting")
+               ? npa_is_text(value, "same_kind") || npa_is_text(value, "unsafe")
+               : false;
+}
+
+/* Whether inputs and result have this type anyway. */
+static bool is_own_type(PyUFuncObject *u, PyObject *const *args, PyObject *dtype,
+                        npa_exactness exact)
+{
+    int type = u->core_enabled || u->nin > NPA_SMALL_IN ? -1 : npa_small_type_named(dtype);
+    const npa_way *w = type >= 0 ? npa_find_way(u, type, exact) : NULL;
+    bool own = w != NULL && w->loop != NULL && w->out->type_num == type;
+    for (int k = 0; k < u->nin; k++) {
+        own = own && (!plain(args[k]) || PyArray_TYPE((PyArrayObject *)args[k]) == type);
+    }
+    return own;
+}
+
+/* Whether a call asks for nothing that is NumPy's alone; *q: for what. */
+static bool is_common(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                      npa_exactness exact, asked *q)
+{
+    bool common = n == u->nin || (n == u->nin + 1 && !out_is_deprecated(u, n) &&
+                                  (args[n - 1] == Py_None || plain(args[n - 1])));
+    q->target = common && n > u->nin && args[n - 1] != Py_None ? args[n - 1] : NULL;
+    for (Py_ssize_t k = 0; names != NULL && common && k < PyTuple_GET_SIZE(names); k++) {
+        common = read_name(names, k, args[n + k], q);
+    }
+    return common && (q->dtype == NULL || is_own_type(u, args, q->dtype, exact));
+}
+
+/* u(args), its result in `target`, if that is not NULL. NULL, perhaps without error: NumPy's */
+static PyObject *call_small(PyUFuncObject *u, PyObject *const *args, PyObject *target,
+                            npa_exactness exact)
+{
+    PyObject *given[NPA_SMALL_IN + 1];
+    int n = u->nin;
+    if (target == NULL || args[n] == target) {
+        return npa_small_call(u, args, n + (target != NULL), exact);
+    }
+    memcpy(given, args, sizeof *given * (size_t)n);
+    given[n++] = target;
+    return npa_small_call(u, given, n, exact);
+}
+
+/* The same with arrays of what lists hold. NULL also where there are none */
+static PyObject *call_on_lists(PyUFuncObject *u, PyObject *const *args, PyObject *target,
+                               npa_exactness exact)
+{
+    PyObject *given[NPA_SMALL_IN] = {NULL}, *made[NPA_SMALL_IN] = {NULL}, *result = NULL;
+    bool any = false, good = true;
+    for (int k = 0; k < u->nin && good; k++) {
+        made[k] = npa_is_listed(args[k]) ? npa_small_of_list(args[k]) : NULL;
+        good = made[k] != NULL || !npa_is_listed(args[k]), any |= made[k] != NULL;
+        given[k] = made[k] != NULL ? made[k] : args[k];
+    }
+    if (any && good) {
+        result = call_small(u, given, target, exact);
+    }
+    for (int k = 0; k < u->nin; k++) {
+        Py_XDECREF(made[k]);
+    }
+    return result;
 }
 
 /* A call that has no array worth taking. */
@@ -274,15 +349,19 @@ static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_
 {
     PyUFuncObject *u = (PyUFuncObject *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
-    bool target = gives_target(u, args, n, names);
-    bool common = (target || (is_common(args, n, names) && !out_is_deprecated(u, n))) &&
-                  u != npa_small_refused;
+    asked q = {NULL, NULL};
+    bool common = u->nin <= NPA_SMALL_IN && is_common(u, args, n, names, exact, &q);
+    bool refused = u == npa_small_refused;
     npa_small_refused = NULL;
     PyObject *result = NULL;
-    if (common && !target && npa_stands_aside() && aside(u, args, n, exact, &result)) {
+    if (common && !refused && q.target == NULL && npa_stands_aside() &&
+        aside(u, args, u->nin, exact, &result)) {
         return result;
     }
-    result = common ? npa_small_call(u, args, n + target, exact) : NULL;
+    result = common && !refused ? call_small(u, args, q.target, exact) : NULL;
+    if (result == NULL && common && q.dtype == NULL && !PyErr_Occurred()) {
+        result = call_on_lists(u, args, q.target, exact);
+    }
     return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
 }
 
@@ -375,7 +454,7 @@ static PyObject *on_numbers(PyObject *self, PyObject *const *args, Py_ssize_t n,
 
 static inline bool is_number(PyObject *o)
 {
-    return !PyArray_Check(o) || (plain(o) && PyArray_NDIM((PyArrayObject *)o) == 0);
+    return PyArray_Check(o) ? plain(o) && PyArray_NDIM((PyArrayObject *)o) == 0 : !npa_is_listed(o);
 }
 
 static PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,

@@ -3,6 +3,7 @@
 #include "numpy/numpy.h"
 #include "numpy/redirect.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { LARGEST_ITEM = 16 };
@@ -16,13 +17,22 @@ static bool same_shape(PyArrayObject *a, PyArrayObject *b)
     return i == ndim && ndim == PyArray_NDIM(b);
 }
 
+/* Whether what these broadcast to may be. */
+static bool may_be_large(const npa_value *values, int n)
+{
+    double bytes = LARGEST_ITEM;
+    for (int k = 0; k < n; k++) {
+        bytes *= (double)PyArray_SIZE(values[k].array);
+    }
+    return bytes > 1e18 || npa_is_large((size_t)bytes);
+}
+
 /* Whether these, or items of lists among them, are worth taking: a large array, or two small ones
  * that broadcast to a large one (npa_wants has the last word). */
 bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
 {
     npa_value values[NPA_MAX_ARGS];
     int arrays = 0;
-    double cells = LARGEST_ITEM; /* bytes, at most, that plain ones broadcast to */
     bool deep = false, differ = false; /* equal shapes broadcast to nothing larger */
     bool mine = false;                 /* ours count in a section, of any size */
     for (Py_ssize_t k = 0; k < n; k++) {
@@ -31,21 +41,19 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
             if (large(o)) {
                 return true;
             }
-            deep |= PyArray_NDIM((PyArrayObject *)o) > 1;
-            cells *= (double)PyArray_SIZE((PyArrayObject *)o), mine |= ours(o);
+            deep |= PyArray_NDIM((PyArrayObject *)o) > 1, mine |= ours(o);
             differ |= arrays > 0 && (ours(o) || !same_shape(values[0].array, (PyArrayObject *)o));
             if (arrays < NPA_MAX_ARGS) {
                 values[arrays++].array = (PyArrayObject *)o;
             }
-        } else if (nested && (PyTuple_CheckExact(o) || PyList_CheckExact(o)) && Py_SIZE(o) > 0) {
+        } else if (nested && npa_is_listed(o) && Py_SIZE(o) > 0) {
             Py_ssize_t items = Py_SIZE(o) < NPA_NESTED ? Py_SIZE(o) : NPA_NESTED;
             if (npa_any_large(PySequence_Fast_ITEMS(o), items, false)) {
                 return true;
             }
         }
     }
-    return deep && differ && (mine || cells > 1e18 || npa_is_large((size_t)cells)) &&
-           npa_wants(values, arrays);
+    return deep && differ && (mine || may_be_large(values, arrays)) && npa_wants(values, arrays);
 }
 
 bool npa_any_wide(PyObject *const *args, Py_ssize_t n)
@@ -58,22 +66,12 @@ bool npa_any_wide(PyObject *const *args, Py_ssize_t n)
     return wide;
 }
 
-bool npa_any_large_named(PyObject *dict)
-{
-    PyObject *values[NPA_NESTED], *value;
-    Py_ssize_t n = 0, at = 0;
-    while (n < NPA_NESTED && PyDict_Next(dict, &at, NULL, &value)) {
-        values[n++] = value;
-    }
-    return npa_any_large(values, n, true);
-}
-
 bool npa_few_numbers(PyObject *o, int depth)
 {
     if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o)) {
         return true;
     }
-    return depth > 0 && (PyList_CheckExact(o) || PyTuple_CheckExact(o)) && Py_SIZE(o) > 0 &&
+    return depth > 0 && npa_is_listed(o) && Py_SIZE(o) > 0 &&
            Py_SIZE(o) <= NPA_NESTED && npa_few_numbers(PySequence_Fast_GET_ITEM(o, 0), depth - 1);
 }
 
@@ -118,7 +116,7 @@ size_t npa_bytes_of_shape(PyObject *shape, size_t item)
 {
     PyObject *one[1] = {shape}, **items = one;
     Py_ssize_t n = 1;
-    if (PyTuple_CheckExact(shape) || PyList_CheckExact(shape)) {
+    if (npa_is_listed(shape)) {
         items = PySequence_Fast_ITEMS(shape), n = Py_SIZE(shape);
     }
     double bytes = (double)item;
@@ -173,14 +171,18 @@ size_t npa_bytes_of_range(PyObject *const *args, Py_ssize_t n, size_t item)
                                      : 0;
 }
 
-/* Whether a function that makes something of numbers alone, as one that draws, can't make much:
- * each of these may say how many, but for the first `skipped`. */
-static bool asks_for_little(PyObject *const *args, Py_ssize_t skipped, Py_ssize_t all)
+double npa_most_asked(PyObject *const *args, Py_ssize_t skipped, Py_ssize_t all)
 {
     double count = 1;
     for (Py_ssize_t k = 0; k < all; k++) {
         PyObject *o = args[k], *const *items = &o;
         Py_ssize_t n = 1;
+        if (PyBytes_CheckExact(o) || (PyList_CheckExact(o) && npa_few_numbers(o, 1)) ||
+            (plain(o) && !large(o))) {
+            Py_ssize_t held = plain(o) ? PyArray_SIZE((PyArrayObject *)o) : Py_SIZE(o);
+            count *= held > 1 ? (double)held : 1;
+            continue;
+        }
         if (PyTuple_CheckExact(o)) {
             items = PySequence_Fast_ITEMS(o), n = Py_SIZE(o);
         }
@@ -191,27 +193,28 @@ static bool asks_for_little(PyObject *const *args, Py_ssize_t skipped, Py_ssize_
                 continue;
             }
             if (!number(items[i], &extent)) {
-                return false;
+                return INFINITY;
             }
             count *= k >= skipped && extent > 1 ? extent : 1;
         }
     }
-    return count < 1e9 && !npa_is_large((size_t)count * LARGEST_ITEM);
+    return count;
 }
 
-/* Whether there is an array among these that is no small plain one. */
+/* Whether there is an array among these, or in a tuple of them, that is no small plain one. */
 static bool any_not_small(PyObject *const *args, Py_ssize_t n)
 {
     bool any = false;
     for (Py_ssize_t k = 0; k < n && !any; k++) {
-        any = plain(args[k]) ? large(args[k]) : PyArray_Check(args[k]);
+        any = plain(args[k])                  ? large(args[k])
+              : PyTuple_CheckExact(args[k]) ? any_not_small(PySequence_Fast_ITEMS(args[k]),
+                                                              PyTuple_GET_SIZE(args[k]))
+                                              : PyArray_Check(args[k]);
     }
     return any;
 }
 
-/* named: some arguments are not among these. */
-bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, Py_ssize_t all,
-               bool named)
+bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, Py_ssize_t all)
 {
     switch (t->action) {
     case SELF:
@@ -228,16 +231,18 @@ bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_
         return t->on_array ? plain(self) && npa_any_large(args, all, true)
                            : all > 0 && npa_any_large(args + 1, all - 1, true);
     case SHAPE: case RANGE: {
-        size_t item = named || n == 0 ? LARGEST_ITEM : item_of(args + 1, all - 1);
-        size_t bytes = n == 0               ? (all > 0 || named ? SIZE_MAX : 0)
+        size_t item = all == 0 ? 0 : item_of(args + 1, all - 1);
+        size_t bytes = all == 0             ? 0
                        : t->action == SHAPE ? npa_bytes_of_shape(args[0], item)
+                       : n == 0             ? SIZE_MAX
                                             : npa_bytes_of_range(args, n, item);
         return npa_is_large(bytes);
     }
     case RESULT: {
         Py_ssize_t first = t->lone < 0 ? 0 : t->lone < n ? t->lone : n;
-        return t->taker != NULL ? named || any_not_small(args, all)
-                                : !asks_for_little(args, first, all);
+        double most = t->taker == NULL ? npa_most_asked(args, first, all) : 0;
+        return t->taker != NULL ? any_not_small(args, all)
+                                : most >= 1e9 || npa_is_large((size_t)most * LARGEST_ITEM);
     }
     default: return npa_any_large(args, all, true);
     }
@@ -395,7 +400,7 @@ int npa_settle_all(PyObject *const *args, Py_ssize_t n, bool write, bool nested)
             if (may_wait && npa_touch((PyArrayObject *)o, write) < 0) {
                 return -1;
             }
-        } else if (nested && (PyTuple_CheckExact(o) || PyList_CheckExact(o)) &&
+        } else if (nested && npa_is_listed(o) &&
                    npa_settle_all(PySequence_Fast_ITEMS(o), Py_SIZE(o), write, false) < 0) {
             return -1;
         }

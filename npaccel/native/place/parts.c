@@ -214,10 +214,7 @@ static void keep_groups(npa_parts *c)
             }
         }
     }
-    for (int i = 0; i < c->nbefore; i++) {
-        npa_piece_give(c->d->store, c->before[i].at);
-    }
-    c->nbefore = 0;
+    npa_parts_leave(c);
 }
 
 static int32_t send(npa_parts *c)

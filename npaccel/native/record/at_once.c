@@ -36,7 +36,7 @@ static bool all_idle(PyObject *const *args, Py_ssize_t n, bool nested, size_t *m
                 return false;
             }
             *most -= bytes;
-        } else if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+        } else if (npa_is_listed(o)) {
             if (!nested || !all_idle(PySequence_Fast_ITEMS(o), Py_SIZE(o), false, most)) {
                 return false;
             }

@@ -187,15 +187,12 @@ bool npa_is_few(PyArrayObject *a, PyObject *key, int times)
 /* The same for `a.take(indices, axis=None, out=None, mode="raise")`. */
 bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *axis = n > 1 ? args[1] : Py_None;
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k);
-        if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
-            axis = args[n + k];
-        } else if (args[n + k] != Py_None && PyUnicode_CompareWithASCIIString(name, "mode") != 0) {
-            return false;
-        }
+    static const char *const words[] = {"indices", "axis", "out", "mode"};
+    PyObject *given[4] = {NULL, Py_None, Py_None};
+    if (!npa_read_call(args, n, names, words, 4, given) || given[2] != Py_None) {
+        return false;
     }
+    PyObject *axis = given[1];
     npa_buffer *b = npa_buffer_of(a);
     if (n < 1 || n > 2 || (b != NULL && (b->index >= 0 || b->copy != NULL)) || npa_here != NULL ||
         !(PyArray_Check(args[0]) || PyList_CheckExact(args[0]))) {

@@ -445,28 +445,10 @@ int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *val
 
 /* ------------------------------------------------------------------------------------- settling */
 
-/* drop[i]: whether the request's results are seen by nobody, and it is a pick or has a twin. */
-static void find_needless(bool *matters, bool *drop)
+/* A pick, and what has a twin, whose results nobody sees is dropped. */
+static uint8_t is_needed(const npa_request *r, bool seen)
 {
-    for (int b = 0; b < npa_q.nbuffers; b++) {
-        npa_buffer *buffer = npa_q.buffers[b];
-        matters[b] = buffer->range == NULL || npa_used_elsewhere(buffer) ||
-                     !atomic_load(&buffer->dead);
-    }
-    for (int i = npa_q.nrequests - 1; i >= 0; i--) {
-        npa_request *r = request(i);
-        bool seen = false;
-        for (int k = r->nin; k < r->nin + r->nout; k++) {
-            seen |= matters[npa_operand_at(r, k)->buffer];
-        }
-        drop[i] = !seen && (r->twin != 0 || r->rule->kind == NPA_PICK);
-        for (int k = 0; !drop[i] && k < npa_operand_count(r); k++) {
-            int buffer = npa_operand_at(r, k)->buffer;
-            if (buffer >= 0 && (k < r->nin || k >= r->nin + r->nout)) {
-                matters[buffer] = true;
-            }
-        }
-    }
+    return !seen && (r->twin != 0 || r->rule->kind == NPA_PICK) ? NPA_FOR_NOTHING : NPA_FOR_VALUES;
 }
 
 /* False: out of memory. */
@@ -498,7 +480,7 @@ static bool make_pick(npa_request *r)
 
 /* The picks, which nothing before them writes what they take, and what is dropped become the first
  * requests. How many those are; -1: out of memory. */
-static int bring_forward(const bool *drop)
+static int bring_forward(const uint8_t *needed)
 {
     char *arena = malloc(npa_q.used + 1), *to = arena;
     size_t *at = malloc(sizeof *at * (size_t)(npa_q.nrequests + 1));
@@ -506,7 +488,7 @@ static int bring_forward(const bool *drop)
     for (int pass = 0; arena != NULL && at != NULL && pass < 2; pass++) {
         for (int i = 0; i < npa_q.nrequests; i++) {
             npa_request *r = request(i);
-            if ((drop[i] || r->rule->kind == NPA_PICK) == (pass == 0)) {
+            if ((!needed[i] || r->rule->kind == NPA_PICK) == (pass == 0)) {
                 r->twin = 0;
                 memcpy(to, r, r->size);
                 at[n++] = (size_t)(to - arena), to += r->size;
@@ -522,22 +504,22 @@ static int bring_forward(const bool *drop)
     return good ? first : -1;
 }
 
-static bool settle(bool *drop)
+static bool settle(const uint8_t *needed)
 {
     for (int i = 0; i < npa_q.nrequests; i++) {
         npa_request *r = request(i);
         if (r->rule->kind == NPA_PICK) {
-            if (!drop[i] && !make_pick(r)) {
+            if (needed[i] && !make_pick(r)) {
                 return false;
             }
-            if (!drop[i]) {
+            if (needed[i]) {
                 found(site_of(r->code, r->lasti), false);
             }
-        } else if (r->twin != 0 && !drop[i]) { /* it warns itself */
+        } else if (r->twin != 0 && needed[i]) { /* it warns itself */
             request(r->twin - 1)->errstate &= (uint16_t)~0xff;
         }
     }
-    int done = bring_forward(drop);
+    int done = bring_forward(needed);
     if (done > 0) {
         npa_finish_first(done);
     }
@@ -550,14 +532,12 @@ bool npa_masked_settle(void)
         return true;
     }
     npa_collect_dead();
-    bool *matters = malloc((size_t)npa_q.nbuffers + 1), *drop = malloc((size_t)npa_q.nrequests + 1),
-         good = false;
-    if (matters != NULL && drop != NULL) {
-        find_needless(matters, drop);
-        good = settle(drop);
-        npa_q.masked = !good;
-    }
-    free(matters), free(drop);
+    uint8_t *needed = malloc((size_t)npa_q.nrequests + 1);
+    npa_mark_later(npa_q.nrequests);
+    bool good = needed != NULL && npa_walk_back(&npa_q, npa_q.nrequests, is_needed, needed) &&
+                settle(needed);
+    npa_q.masked = !good;
+    free(needed);
     return good;
 }
 

@@ -387,14 +387,8 @@ static PyObject *shown_beside(PyArrayObject *a, PyObject *key, PyObject **mask)
     if (*mask == NULL || axis != PyArray_NDIM(a)) {
         return NULL;
     }
-    Py_INCREF(PyArray_DESCR(a));
-    PyObject *view =
-        PyArray_NewFromDescr(Py_TYPE(a), PyArray_DESCR(a), ndim, dims, strides, first,
-                             PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE), NULL);
-    if (view != NULL && PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef(a)) < 0) {
-        Py_CLEAR(view);
-    }
-    return view;
+    return npa_view_over(a, Py_TYPE(a), PyArray_DESCR(a), ndim, dims, strides, first,
+                         PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE));
 }
 
 /* npa_pick or, with values, npa_put of what they show. */

@@ -191,15 +191,8 @@ static PyObject *columns_of(PyArrayObject *all, int ndim)
     npy_intp step = ndim * (npy_intp)sizeof(npy_intp), n = PyArray_DIM(all, 0);
     for (int k = 0; tuple != NULL && k < ndim; k++) {
         char *first = PyArray_BYTES(all) + (n > 0 ? k * (npy_intp)sizeof(npy_intp) : 0);
-        PyObject *view = PyArray_NewFromDescr(Py_TYPE(all), PyArray_DescrFromType(NPY_INTP), 1, &n,
-                                              &step, first, PyArray_FLAGS(all), NULL);
-        if (view == NULL ||
-            PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)all)) < 0) {
-            Py_XDECREF(view);
-            Py_CLEAR(tuple);
-            break;
-        }
-        PyTuple_SET_ITEM(tuple, k, view);
+        npa_fill_in(&tuple, k, npa_view_over(all, Py_TYPE(all), PyArray_DESCR(all), 1, &n, &step,
+                                             first, PyArray_FLAGS(all)));
     }
     return tuple;
 }

@@ -43,13 +43,7 @@ static bool overlap_is_safe(PyArrayObject *in, PyArrayObject *out)
         same = PyArray_DIM(in, i) == PyArray_DIM(out, i) &&
                (PyArray_STRIDE(in, i) == PyArray_STRIDE(out, i) || PyArray_DIM(in, i) == 1);
     }
-    if (same) {
-        return true;
-    }
-    char *low[2], *high[2];
-    npa_extent(in, &low[0], &high[0]);
-    npa_extent(out, &low[1], &high[1]);
-    return high[0] <= low[1] || high[1] <= low[0];
+    return same || npa_apart(in, out);
 }
 
 /* Strides of a new output as NumPy's iterator would choose them (order "K"): its axis sort.

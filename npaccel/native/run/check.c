@@ -124,13 +124,8 @@ void npa_log_request(npa_queue *q, int request)
     if (log == NULL || npa_guard_evaluates()) {
         return;
     }
-    if (log->n + r->nout > log->cap) {
-        int cap = 2 * log->cap + 64;
-        void *grown = realloc(log->of, sizeof *log->of * (size_t)cap);
-        if (grown == NULL) {
-            return; /* then NumPy computes it once more */
-        }
-        log->of = grown, log->cap = cap;
+    if (!npa_grow(&log->of, log->n + r->nout - 1, &log->cap, sizeof *log->of)) {
+        return; /* then NumPy computes it once more */
     }
     for (int output = 0; output < r->nout; output++) {
         log_output(log, q, r, request, output);

@@ -18,7 +18,7 @@ typedef struct {
     npa_group *g;
     npa_tape *tape;
     int *spare; /* slots that are free */
-    int nspare;
+    int nspare, spare_cap;
     int ending[2 * NPA_MAX_ARGS + 2]; /* slots that are free after the request at hand */
     int nending;
     int request;
@@ -37,17 +37,10 @@ static int new_slot(lowering *l, int size)
             return slot;
         }
     }
-    if (t->nslots == t->slots_cap || l->spare == NULL) {
-        int cap = t->nslots == t->slots_cap ? 2 * t->slots_cap + 32 : t->slots_cap;
-        int *grown = realloc(t->slot_size, sizeof *grown * (size_t)cap);
-        int *spare = realloc(l->spare, sizeof *spare * (size_t)cap);
-        t->slot_size = grown != NULL ? grown : t->slot_size;
-        l->spare = spare != NULL ? spare : l->spare;
-        if (grown == NULL || spare == NULL) {
-            l->failed = true;
-            return 0;
-        }
-        t->slots_cap = cap;
+    if (!npa_grow(&t->slot_size, t->nslots, &t->slots_cap, sizeof *t->slot_size) ||
+        !npa_grow(&l->spare, t->nslots, &l->spare_cap, sizeof *l->spare)) {
+        l->failed = true;
+        return 0;
     }
     t->slot_size[t->nslots] = size;
     return t->nslots++;

@@ -254,29 +254,6 @@ void npa_pending_forget(PyObject *self, int request, int input)
     }
 }
 
-/* The values of scalars. positions: request, input, request, input ... */
-static PyObject *values(PyObject *self, PyObject *positions)
-{
-    if (!PyTuple_Check(positions)) {
-        return PyErr_Format(PyExc_TypeError, "positions must be a tuple");
-    }
-    Py_ssize_t n = PyTuple_GET_SIZE(positions) / 2;
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, 16 * n);
-    for (Py_ssize_t i = 0; bytes != NULL && i < n; i++) {
-        long request = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i));
-        long input = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i + 1));
-        npa_operand *o;
-        const char *at = scalar_at(of(self), request, input, &o);
-        if (at == NULL) {
-            Py_CLEAR(bytes);
-            return PyErr_Occurred() ? NULL
-                                    : PyErr_Format(PyExc_IndexError, "there is no such scalar");
-        }
-        memcpy(PyBytes_AS_STRING(bytes) + 16 * i, at, 16);
-    }
-    return bytes;
-}
-
 static PyObject *structure(PyObject *self, PyObject *limits)
 {
     return npa_structure(of(self), limits);
@@ -314,7 +291,6 @@ static PyGetSetDef attributes[] = {
     {"rules", get_rules, NULL, "Their rules by id.", NULL},
     {NULL}};
 static PyMethodDef methods[] = {
-    {"values", values, METH_O, NPA_DOC_Pending_values},
     {"structure", structure, METH_VARARGS, NPA_DOC_Pending_structure},
     {"numbers", numbers, METH_O, NPA_DOC_Pending_numbers},
     {NULL}};

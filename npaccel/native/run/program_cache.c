@@ -2,30 +2,17 @@
  * that run block by block, until it is time to ask for another one.
  *
  * Python fills the table and bounds it; to Python it is a mapping. Here it is searched with the
- * lock alone, since what a touch begins runs without Python:
- *
- *     key ──► positions of the scalars whose values the plan used ──► values ──► program
- *                                                                       └ none ► otherwise
- *
- * Changes need the GIL and the lock. An entry owns its objects. */
+ * lock alone, since what a touch begins runs without Python. Changes need the GIL and the lock. An
+ * entry owns its objects. */
 #include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    PyObject *values; /* bytes, 16 for each position */
-    PyObject *program;
-} variant;
-
 typedef struct entry {
     struct entry *next; /* of its bucket */
     uint64_t hash;
-    PyObject *key, *value; /* as Python gave them */
-    PyObject *otherwise;   /* the program where no variant's values fit; or NULL */
-    int32_t *positions; /* request, input, request, input ...; none: there is one variant */
-    int npositions, nvariants;
-    variant *variants;
+    PyObject *key, *program;
 } entry;
 
 static struct {
@@ -47,31 +34,10 @@ static entry **place_of(uint64_t hash, const char *bytes, size_t size)
     return at;
 }
 
-static bool has_values(const entry *e, const variant *v)
-{
-    for (int i = 0; i < e->npositions; i++) {
-        int request = e->positions[2 * i], input = e->positions[2 * i + 1];
-        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[request]);
-        if (memcmp(npa_operand_at(r, input)->at, PyBytes_AS_STRING(v->values) + 16 * i, 16) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 npa_program *npa_program_cache_find(const npa_key *key, bool python)
 {
     const entry *e = table.n > 0 ? *place_of(key->hash, key->bytes, key->size) : NULL;
-    for (int i = 0; e != NULL && i < e->nvariants; i++) {
-        if (has_values(e, &e->variants[i])) {
-            return (npa_program *)e->variants[i].program;
-        }
-    }
-    npa_program *otherwise = e != NULL ? (npa_program *)e->otherwise : NULL;
-    npa_program *filled = otherwise == NULL || npa_program_waits(otherwise)
-                              ? npa_template_find(key, python)
-                              : NULL;
-    return filled != NULL ? filled : otherwise;
+    return e != NULL ? (npa_program *)e->program : npa_template_find(key, python);
 }
 
 /* --------------------------------------------------------------------------------- entries */
@@ -79,83 +45,23 @@ npa_program *npa_program_cache_find(const npa_key *key, bool python)
 /* It is in the table no longer. */
 static void entry_free(entry *e)
 {
-    for (int i = 0; i < e->nvariants; i++) {
-        Py_DECREF(e->variants[i].values), Py_DECREF(e->variants[i].program);
-    }
-    Py_XDECREF(e->key), Py_XDECREF(e->value), Py_XDECREF(e->otherwise);
-    free(e->variants), free(e->positions), free(e);
+    Py_DECREF(e->key), Py_DECREF(e->program);
+    free(e);
 }
 
-static int add_variant(entry *e, PyObject *values, PyObject *program)
+static entry *entry_new(PyObject *key, PyObject *program)
 {
-    if (!PyBytes_Check(values) || PyBytes_GET_SIZE(values) != 16 * e->npositions ||
-        !Py_IS_TYPE(program, &npa_program_type)) {
-        PyErr_SetString(PyExc_TypeError, "16 bytes for each scalar and a Program are needed");
-        return -1;
+    if (!Py_IS_TYPE(program, &npa_program_type)) {
+        PyErr_SetString(PyExc_TypeError, "a Program is needed");
+        return NULL;
     }
-    e->variants[e->nvariants++] = (variant){Py_NewRef(values), Py_NewRef(program)};
-    return 0;
-}
-
-static int read_positions(entry *e, PyObject *positions)
-{
-    Py_ssize_t n = PyTuple_GET_SIZE(positions);
-    e->positions = calloc((size_t)n + 1, sizeof *e->positions);
-    e->npositions = (int)(n / 2);
-    for (Py_ssize_t i = 0; e->positions != NULL && i < n; i++) {
-        e->positions[i] = (int32_t)PyLong_AsLong(PyTuple_GET_ITEM(positions, i));
-    }
-    return e->positions == NULL ? (PyErr_NoMemory(), -1) : PyErr_Occurred() ? -1 : 0;
-}
-
-/* value: a Program, or (positions, {values: Program}, Program or None). */
-static int read_value(entry *e, PyObject *value)
-{
-    PyObject *positions, *variants, *otherwise, *values, *program;
-    Py_ssize_t at = 0;
-    if (!PyTuple_Check(value)) {
-        e->variants = calloc(1, sizeof *e->variants);
-        PyObject *none = e->variants != NULL ? PyBytes_FromString("") : PyErr_NoMemory();
-        int status = none != NULL ? add_variant(e, none, value) : -1;
-        Py_XDECREF(none);
-        return status;
-    }
-    if (!PyArg_ParseTuple(value, "O!O!O", &PyTuple_Type, &positions, &PyDict_Type, &variants,
-                          &otherwise) ||
-        read_positions(e, positions) < 0) {
-        return -1;
-    }
-    if (otherwise != Py_None && !Py_IS_TYPE(otherwise, &npa_program_type)) {
-        PyErr_SetString(PyExc_TypeError, "what runs otherwise is a Program, or None");
-        return -1;
-    }
-    e->otherwise = otherwise != Py_None ? Py_NewRef(otherwise) : NULL;
-    e->variants = calloc((size_t)PyDict_GET_SIZE(variants) + 1, sizeof *e->variants);
-    if (e->variants == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    while (PyDict_Next(variants, &at, &values, &program)) {
-        if (add_variant(e, values, program) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static entry *entry_new(PyObject *key, PyObject *value)
-{
     entry *e = calloc(1, sizeof *e);
     if (e == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    e->key = Py_NewRef(key), e->value = Py_NewRef(value);
+    e->key = Py_NewRef(key), e->program = Py_NewRef(program);
     e->hash = npa_hash(PyBytes_AS_STRING(key), (size_t)PyBytes_GET_SIZE(key));
-    if (read_value(e, value) < 0) {
-        entry_free(e);
-        return NULL;
-    }
     return e;
 }
 
@@ -165,12 +71,7 @@ static entry *unlinked(entry **at)
     entry *e = *at;
     *at = e->next;
     table.n--;
-    for (int i = 0; i < e->nvariants; i++) {
-        npa_program_settle(e->variants[i].program);
-    }
-    if (e->otherwise != NULL) {
-        npa_program_settle(e->otherwise);
-    }
+    npa_program_settle(e->program);
     return e;
 }
 
@@ -254,14 +155,14 @@ static PyObject *get_entry(PyObject *self, PyObject *key)
     if (e == NULL && !PyErr_Occurred()) {
         PyErr_SetObject(PyExc_KeyError, key);
     }
-    return e != NULL ? Py_NewRef(e->value) : NULL;
+    return e != NULL ? Py_NewRef(e->program) : NULL;
 }
 
 static PyObject *get_or_none(PyObject *self, PyObject *key)
 {
     (void)self;
     entry *e = entry_of(key);
-    return e != NULL ? Py_NewRef(e->value) : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return e != NULL ? Py_NewRef(e->program) : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 static int has_entry(PyObject *self, PyObject *key)
@@ -282,7 +183,7 @@ static PyObject *list_of(bool keys)
     Py_ssize_t k = 0;
     for (size_t i = 0; list != NULL && i < table.nbuckets; i++) {
         for (entry *e = table.buckets[i]; e != NULL; e = e->next) {
-            PyList_SET_ITEM(list, k++, Py_NewRef(keys ? e->key : e->value));
+            PyList_SET_ITEM(list, k++, Py_NewRef(keys ? e->key : e->program));
         }
     }
     return list;

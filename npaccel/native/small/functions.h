@@ -17,11 +17,12 @@ struct npa_small_function {
     bool exact; /* whoever computes it, in whatever order: the same bits */
 };
 typedef npa_small_function function;
-enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, CASTING, WORDS };
+enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, CASTING, ORDER, WORDS };
 enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
 enum { EMPTY, ZEROS };
 enum { CONCATENATE, STACK, VSTACK, HSTACK };
 enum { COPIED, FLAT, ALIKE };
+enum { ASSIGNED, SCALAR };
 enum { DOT, VDOT, INNER };
 enum { INVERSE, DETERMINANT };
 enum { EACH_NEAR, ALL_NEAR };
@@ -34,6 +35,8 @@ enum { FFT, IFFT, RFFT, IRFFT };
 extern PyObject *npa_small_words[WORDS];
 /* Whether results are made of it as they are of a plain array in C order. */
 bool npa_small_usual(PyObject *o);
+/* Whether what a call names asks for nothing: C order, and None for `other`. */
+bool npa_small_names_nothing(PyObject *const *named, PyObject *names, const char *other);
 bool npa_small_doubles(PyObject *o); /* usual ones */
 PyArrayObject *npa_small_alike(PyArrayObject *a);
 
@@ -55,7 +58,7 @@ PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n
 /* The type that `zeros` or `empty` is told behind a shape; -1: one that is NumPy's to look up, or
  * another order. */
 int npa_small_type_of_new(PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* zeros(shape), empty(shape) of doubles */
+/* zeros(shape), empty(shape) */
 PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);

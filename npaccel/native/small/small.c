@@ -326,12 +326,33 @@ bool npa_small_type(PyArray_Descr *descr)
            (descr == npa_small_dtype(type) || npa_is_usual_dtype(descr));
 }
 
+/* A whole number as such a one, or as a double that it is exactly. */
+static inline bool take_whole(PyObject *o, int type, void *to)
+{
+    enum { BITS = 53 };
+    int overflow = 0;
+    if (type != NPY_DOUBLE && type != NPY_LONG) {
+        return false;
+    }
+    long value = PyLong_AsLongAndOverflow(o, &overflow);
+    double d = (double)value;
+    if (overflow || (type == NPY_DOUBLE && (d > 1LL << BITS || d < -(1LL << BITS)))) {
+        return false;
+    }
+    memcpy(to, type == NPY_DOUBLE ? (const void *)&d : &value,
+           type == NPY_DOUBLE ? sizeof d : sizeof value);
+    return true;
+}
+
 /* A scalar's value in a type; cast: also where it has another one of its own. */
 static bool number(PyObject *o, int type, bool cast, void *to)
 {
     if (PyFloat_CheckExact(o) && type == NPY_DOUBLE) {
         double d = PyFloat_AS_DOUBLE(o);
         memcpy(to, &d, sizeof d);
+        return true;
+    }
+    if (PyLong_CheckExact(o) && take_whole(o, type, to)) {
         return true;
     }
     npa_value v;

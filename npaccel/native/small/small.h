@@ -90,11 +90,10 @@ PyObject *npa_small_put_result(PyObject *made, PyObject *target);
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
 void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */
 bool npa_small_axis(PyObject *value, int ndim, int *axis); /* false: an error, or no int */
-/* A call's arguments in the order of these names; what is not given stays. False: another name, or
- * too many. */
-bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
-                    int most, PyObject **given);
-
+/* What a list or tuple of numbers is as an array. NULL, perhaps without error: NumPy's to make */
+PyObject *npa_small_of_list(PyObject *list);
+/* The type that a dtype means which need not be looked up each time; -1: none */
+int npa_small_type_named(PyObject *dtype);
 /* From so many numbers on sorting is worth more than NumPy's loop: sort.c, order.c */
 enum { NPA_LEAST_SORTED = 1 << 12 };
 

@@ -89,7 +89,7 @@ static bool read_nearness(PyObject *const *args, Py_ssize_t n, PyObject *names, 
 {
     static const char *const known[] = {"a", "b", "rtol", "atol"};
     PyObject *given[4] = {NULL};
-    if (n < 2 || !npa_small_read(args, n, names, known, 4, given) || !npa_small_doubles(args[0]) ||
+    if (n < 2 || !npa_read_call(args, n, names, known, 4, given) || !npa_small_doubles(args[0]) ||
         (given[2] != NULL && !is_number(given[2], &s->relative)) ||
         (given[3] != NULL && !is_number(given[3], &s->absolute))) {
         return false;

@@ -93,7 +93,7 @@ PyObject *npa_small_bincount(const function *f, PyObject *const *args, Py_ssize_
     static const char *const known[] = {"x", "weights", "minlength"};
     PyArrayObject *a = (PyArrayObject *)args[0];
     PyObject *given[3] = {NULL, Py_None, NULL};
-    if (!npa_small_read(args, n, names, known, 3, given) || !npa_small_usual(args[0]) ||
+    if (!npa_read_call(args, n, names, known, 3, given) || !npa_small_usual(args[0]) ||
         PyArray_NDIM(a) != 1 || PyArray_TYPE(a) != NPY_LONG ||
         (given[2] != NULL && !PyLong_CheckExact(given[2]))) {
         return NULL;

@@ -11,12 +11,14 @@
 PyObject *npa_small_words[WORDS];
 
 static const char *const spelt[WORDS] = {"",         "axis",    "dtype", "out",
-                                         "keepdims", "initial", "where", "ddof", "casting"};
+                                         "keepdims", "initial", "where", "ddof", "casting",
+                                         "order"};
 
 static const int8_t as_sum[] = {AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, END},
                     as_max[] = {AXIS, OUT, KEEPDIMS, INITIAL, WHERE, END},
                     as_any[] = {AXIS, OUT, KEEPDIMS, WHERE, END},
                     as_mean[] = {AXIS, DTYPE, OUT, KEEPDIMS, WHERE, END},
+                    as_scan[] = {AXIS, DTYPE, OUT, END},
                     as_std[] = {AXIS, DTYPE, OUT, DDOF, KEEPDIMS, WHERE, END};
 
 bool npa_small_axis(PyObject *value, int ndim, int *axis)
@@ -28,23 +30,14 @@ bool npa_small_axis(PyObject *value, int ndim, int *axis)
     return !overflow && k >= 0 && k < ndim;
 }
 
-bool npa_small_read(PyObject *const *args, Py_ssize_t n, PyObject *names, const char *const *known,
-                    int most, PyObject **given)
+bool npa_small_names_nothing(PyObject *const *named, PyObject *names, const char *other)
 {
-    if (n > most) {
-        return false;
-    }
-    memcpy(given, args, (size_t)n * sizeof *given);
     for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        int slot = (int)n; /* a name for what is in place is NumPy's error to tell */
-        while (slot < most &&
-               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), known[slot]) != 0) {
-            slot++;
-        }
-        if (slot == most) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        if (name == npa_small_words[ORDER] ? !npa_is_text(named[k], "C")
+                                           : named[k] != Py_None || !npa_is_text(name, other)) {
             return false;
         }
-        given[slot] = args[n + k];
     }
     return true;
 }
@@ -111,27 +104,35 @@ static int place_of(const function *f, PyObject *name)
     return f->words[k] != END ? k : -1;
 }
 
-/* array.fold(...) or fold(array, ...) */
-static PyObject *run_fold(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+/* What a call says of how its array is folded. False: it is for NumPy. */
+static bool read_how(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                     npa_small_how *how)
 {
     PyArrayObject *a = (PyArrayObject *)args[0];
-    npa_small_how how = {.op = (npa_small_op)f->what};
-    read_axes(Py_None, PyArray_NDIM(a), &how.axes);
+    read_axes(Py_None, PyArray_NDIM(a), &how->axes);
     if (n - 1 > f->in_place) {
-        return NULL;
+        return false;
     }
     for (Py_ssize_t k = 1; k < n; k++) {
-        if (!read_word(f, f->words[k - 1], args[k], a, &how)) {
-            return NULL;
+        if (!read_word(f, f->words[k - 1], args[k], a, how)) {
+            return false;
         }
     }
     for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
         int place = place_of(f, PyTuple_GET_ITEM(names, k));
-        if (place < n - 1 || !read_word(f, f->words[place], args[n + k], a, &how)) {
-            return NULL;
+        if (place < n - 1 || !read_word(f, f->words[place], args[n + k], a, how)) {
+            return false;
         }
     }
-    return npa_small_fold(a, &how);
+    return true;
+}
+
+/* array.fold(...) or fold(array, ...) */
+static PyObject *run_fold(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    npa_small_how how = {.op = (npa_small_op)f->what};
+    return read_how(f, args, n, names, &how) ? npa_small_fold((PyArrayObject *)args[0], &how)
+                                             : NULL;
 }
 
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -183,11 +184,17 @@ static PyObject *run_nan_fold(const function *f, PyObject *const *args, Py_ssize
     return made;
 }
 
-/* cumsum, cumprod */
+/* cumsum, cumprod: of all elements, or along the only axis */
 static PyObject *run_scan(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    return n == 1 && names == NULL && PyArray_NDIM((PyArrayObject *)args[0]) > 0
-         ? npa_small_scan((npa_small_op)f->what, (PyArrayObject *)args[0]) : NULL;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    npa_small_how how = {0};
+    bool alone = n == 1 && names == NULL && PyArray_NDIM(a) > 0, one = PyArray_NDIM(a) == 1;
+    for (Py_ssize_t k = 1; !alone && k < n + (names != NULL ? PyTuple_GET_SIZE(names) : 0); k++) {
+        one &= !PyTuple_Check(args[k]); /* as an axis, which of a scan is one number */
+    }
+    return alone || (one && read_how(f, args, n, names, &how))
+               ? npa_small_scan((npa_small_op)f->what, a) : NULL;
 }
 
 /* ufunc.accumulate, whose ufunc is the first */
@@ -203,14 +210,11 @@ static PyObject *run_accumulate(const function *f, PyObject *const *args, Py_ssi
 static PyObject *run_place(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyArrayObject *a = (PyArrayObject *)args[0];
-    PyObject *given = n > 1 || names != NULL ? args[1] : Py_None;
+    static const char *const words[] = {"a", "axis"};
+    PyObject *given[2] = {NULL, Py_None};
     int axis = NPY_RAVEL_AXIS;
-    if (names != NULL && (n > 1 || PyTuple_GET_SIZE(names) != 1 ||
-                          PyTuple_GET_ITEM(names, 0) != npa_small_words[AXIS])) {
-        return NULL;
-    }
-    if (n > 2 || PyArray_SIZE(a) == 0 ||
-        (given != Py_None && !npa_small_axis(given, PyArray_NDIM(a), &axis))) {
+    if (!npa_read_call(args, n, names, words, 2, given) || PyArray_SIZE(a) == 0 ||
+        (given[1] != Py_None && !npa_small_axis(given[1], PyArray_NDIM(a), &axis))) {
         return NULL;
     }
     if (axis == NPY_RAVEL_AXIS && npa_small_usual(args[0])) {
@@ -248,19 +252,14 @@ PyArrayObject *npa_small_alike(PyArrayObject *a)
     return npa_small_new(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a));
 }
 
-/* --------------------------------------------------------------------------------- where, clip */
-
-/* ------------------------------------------------------------------------------ parts and pairs */
-
-/* -------------------------------------------------------------------------- copies, other types */
-
-/* ------------------------------------------------------------------------------------ joining */
-
 /* ------------------------------------------------------------------------------------ the table */
 
 #define FOLD(name, what, words, in_place, exact)                                                  \
     {name, run_fold, what, words, in_place, true, exact},                                         \
     { "ndarray." name, run_fold, what, words, in_place, false, exact }
+#define SCAN(name, what)                                                                          \
+    {name, run_scan, what, as_scan, 3, true, false},                                              \
+    { "ndarray." name, run_scan, what, as_scan, 3, false, false }
 #define EXACT(name, what, run) {name, run, what, NULL, 0, false, true}
 #define OTHER(name, what, run) {name, run, what, NULL, 0, false, false}
 
@@ -290,10 +289,8 @@ static const function functions[] = {
     EXACT("ndarray.clip", 0, npa_small_clip),
     OTHER("round", 0, npa_small_round),
     OTHER("around", 0, npa_small_round),
-    OTHER("cumsum", NPA_SUM, run_scan),
-    OTHER("ndarray.cumsum", NPA_SUM, run_scan),
-    OTHER("cumprod", NPA_PROD, run_scan),
-    OTHER("ndarray.cumprod", NPA_PROD, run_scan),
+    SCAN("cumsum", NPA_SUM),
+    SCAN("cumprod", NPA_PROD),
     OTHER("ufunc.accumulate", 0, run_accumulate),
     OTHER("norm", 0, npa_small_norm),
     OTHER("dot", DOT, npa_small_dot),
@@ -330,9 +327,11 @@ static const function functions[] = {
     OTHER("nonzero", 0, npa_small_nonzero),
     OTHER("ndarray.nonzero", 0, npa_small_nonzero),
     OTHER("repeat", 0, npa_small_repeat),
+    OTHER("ndarray.repeat", 0, npa_small_repeat),
     OTHER("zeros", ZEROS, npa_small_made),
     OTHER("empty", EMPTY, npa_small_made),
-    OTHER("copyto", 0, npa_small_filled),
+    OTHER("copyto", ASSIGNED, npa_small_filled),
+    OTHER("ndarray.fill", SCALAR, npa_small_filled),
     OTHER("arange", 0, npa_small_range),
     OTHER("cross", 0, npa_small_cross),
     OTHER("isclose", EACH_NEAR, npa_small_near),

@@ -12,8 +12,6 @@ typedef struct {
     npy_intp shape[2];
 } found;
 
-static inline bool is_listed(PyObject *o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
-
 /* A number of Python's or NumPy's own, as what it is and as a double; its type, or -1. */
 static inline int take_number(PyObject *o, long *i, double *d)
 {
@@ -57,13 +55,13 @@ static bool look(PyObject *list, found *s)
     if (n == 0 || n > MOST) {
         return false;
     }
-    s->shape[0] = n, s->ndim = 1 + is_listed(rows[0]);
+    s->shape[0] = n, s->ndim = 1 + npa_is_listed(rows[0]);
     s->shape[1] = s->ndim == 2 ? PySequence_Fast_GET_SIZE(rows[0]) : 1;
     bool good = s->shape[1] > 0 && s->shape[1] <= MOST / n;
     for (npy_intp k = 0; good && k < n; k++) {
         PyObject *const *items = s->ndim == 2 ? NULL : &rows[k];
         if (s->ndim == 2) {
-            good = is_listed(rows[k]) && PySequence_Fast_GET_SIZE(rows[k]) == s->shape[1];
+            good = npa_is_listed(rows[k]) && PySequence_Fast_GET_SIZE(rows[k]) == s->shape[1];
             items = good ? PySequence_Fast_ITEMS(rows[k]) : NULL;
         }
         for (npy_intp j = 0; good && j < s->shape[1]; j++) {
@@ -80,12 +78,12 @@ static bool look(PyObject *list, found *s)
 /* Whether the type that a call names, if it does, is one that the numbers have or become. */
 static bool read_type(PyObject *const *args, Py_ssize_t n, PyObject *names, found *s)
 {
-    bool named = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
-                 PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
-    if ((names != NULL && !named) || n > 2) {
+    static const char *const words[] = {"", "dtype"};
+    PyObject *given[2] = {NULL, Py_None};
+    if (!npa_read_call(args, n, names, words, 2, given)) {
         return false;
     }
-    PyObject *dtype = named || n == 2 ? args[1] : Py_None;
+    PyObject *dtype = given[1];
     int type = dtype == Py_None ? s->type : npa_small_type_named(dtype);
     bool good = type == s->type || (type == NPY_DOUBLE && s->type == NPY_LONG);
     s->type = type;
@@ -155,11 +153,13 @@ PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t 
     if (PyArray_Check(args[0])) {
         return of_array(f, args, n, names);
     }
-    if (!is_listed(args[0])) {
+    if (!npa_is_listed(args[0])) {
         return n == 1 && names == NULL ? of_number(args[0]) : NULL;
     }
     if (Py_SIZE(args[0]) == 0) {
-        return NULL;
+        s = (found){1, NPY_DOUBLE, {0, 1}};
+        return read_type(args, n, names, &s)
+                   ? (PyObject *)npa_small_new(npa_small_dtype(s.type), 1, s.shape) : NULL;
     }
     if (PyArray_Check(PySequence_Fast_ITEMS(args[0])[0])) {
         const function stack = {.what = STACK};
@@ -175,11 +175,18 @@ PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t 
     return (PyObject *)made;
 }
 
+PyObject *npa_small_of_list(PyObject *list)
+{
+    return npa_is_listed(list) ? npa_small_listed(NULL, &list, 1, NULL) : NULL;
+}
+
 PyObject *npa_small_array(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     if (!PyArray_Check(args[0])) {
         return npa_small_listed(f, args, n, names);
     }
+    bool copies = names != NULL && n == 1 && PyTuple_GET_SIZE(names) == 1 && args[1] == Py_True &&
+                  npa_is_text(PyTuple_GET_ITEM(names, 0), "copy");
     return names_type(n, names) ? npa_small_cast(f, args, 2, NULL)
-                                : npa_small_copy(f, args, n, names);
+                                : npa_small_copy(f, args, n, copies ? NULL : names);
 }

@@ -6,12 +6,37 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_OF_RANGE = 1 << 30 };
+
+static size_t size_of(int type) { return (size_t)PyDataType_ELSIZE(npa_small_dtype(type)); }
+
+/* One like an array, of the type that a call may name. `words`: what of a call is known, the type's
+ * place as it is; given: what it says of these. */
+static PyArrayObject *alike(PyObject *const *args, Py_ssize_t n, PyObject *names,
+                            const char *const *words, int place, PyObject **given)
+{
+    if (!npa_read_call(args, n, names, words, place + 1, given) || given[0] == NULL ||
+        !npa_small_usual(given[0])) {
+        return NULL;
+    }
+    PyArrayObject *a = (PyArrayObject *)given[0];
+    bool own = given[place] == NULL || given[place] == Py_None;
+    int type = own ? PyArray_TYPE(a) : npa_small_type_named(given[place]);
+    if (type < 0 || npa_small_is_large((size_t)PyArray_SIZE(a) * size_of(type))) {
+        return NULL;
+    }
+    return npa_small_new(own ? PyArray_DESCR(a) : npa_small_dtype(type), PyArray_NDIM(a),
+                         PyArray_DIMS(a));
+}
+
+static const char *const as_a[] = {"a", "dtype"}, *const as_prototype[] = {"prototype", "dtype"},
+                         *const as_full[] = {"a", "fill_value", "dtype"};
+
 PyObject *npa_small_zeros(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    PyArrayObject *made = n == 1 && names == NULL && npa_small_usual(args[0])
-                              ? npa_small_alike((PyArrayObject *)args[0])
-                              : NULL;
+    PyObject *given[2] = {NULL};
+    PyArrayObject *made = alike(args, n, names, as_a, 1, given);
     if (made != NULL) {
         memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
     }
@@ -29,13 +54,34 @@ static void repeat(char *data, size_t size, size_t n)
     }
 }
 
-static PyObject *filled(PyArrayObject *a, PyObject *value)
+static void fill(PyArrayObject *a, const char *one)
+{
+    size_t size = (size_t)PyArray_ITEMSIZE(a);
+    memcpy(PyArray_DATA(a), one, size);
+    repeat(PyArray_DATA(a), size, (size_t)PyArray_SIZE(a));
+}
+
+/* 0 or 1, of which NumPy makes truth values; what is too large for it is an error. */
+static bool is_unit(PyObject *o)
+{
+    int overflow = 0;
+    long value = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : -1;
+    return !overflow && (value == 0 || value == 1);
+}
+
+/* `made`, which is given up where a number is not one of its type, full of that. */
+static PyObject *filled(PyArrayObject *made, PyObject *value)
 {
     char one[16];
-    PyArrayObject *made = npa_take_scalar(value, PyArray_TYPE(a), one) ? npa_small_alike(a) : NULL;
+    bool unit = made != NULL && PyArray_TYPE(made) == NPY_BOOL && is_unit(value);
+    if (unit) {
+        one[0] = PyObject_IsTrue(value) > 0;
+    }
+    if (made != NULL && !unit && !npa_take_scalar(value, PyArray_TYPE(made), one)) {
+        Py_CLEAR(made);
+    }
     if (made != NULL) {
-        memcpy(PyArray_DATA(made), one, (size_t)PyArray_ITEMSIZE(a));
-        repeat(PyArray_DATA(made), (size_t)PyArray_ITEMSIZE(a), (size_t)PyArray_SIZE(a));
+        fill(made, one);
     }
     return (PyObject *)made;
 }
@@ -43,8 +89,8 @@ static PyObject *filled(PyArrayObject *a, PyObject *value)
 PyObject *npa_small_ones(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    PyObject *one = n == 1 && names == NULL && npa_small_usual(args[0]) ? PyLong_FromLong(1) : NULL;
-    PyObject *made = one != NULL ? filled((PyArrayObject *)args[0], one) : NULL;
+    PyObject *given[2] = {NULL}, *one = PyLong_FromLong(1);
+    PyObject *made = one != NULL ? filled(alike(args, n, names, as_a, 1, given), one) : NULL;
     Py_XDECREF(one);
     return made;
 }
@@ -52,15 +98,18 @@ PyObject *npa_small_ones(const function *f, PyObject *const *args, Py_ssize_t n,
 PyObject *npa_small_full(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    return n == 2 && names == NULL && npa_small_usual(args[0])
-               ? filled((PyArrayObject *)args[0], args[1])
-               : NULL;
+    PyObject *given[3] = {NULL};
+    PyArrayObject *made = alike(args, n, names, as_full, 2, given);
+    if (made != NULL && given[1] == NULL) {
+        Py_CLEAR(made);
+    }
+    return filled(made, given[1]);
 }
 
 /* copy(), flatten(): in C order; array(a): in the order that it has, of which only C's is taken */
 PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    if (n != 1 || names != NULL) {
+    if (n != 1 || !npa_small_names_nothing(args + 1, names, "")) {
         return NULL;
     }
     PyArrayObject *a = (PyArrayObject *)args[0];
@@ -94,8 +143,8 @@ PyObject *npa_small_uninitialized(const function *f, PyObject *const *args, Py_s
                                   PyObject *names)
 {
     (void)f;
-    bool usual = n == 1 && names == NULL && npa_small_usual(args[0]);
-    return usual ? (PyObject *)npa_small_alike((PyArrayObject *)args[0]) : NULL;
+    PyObject *given[2] = {NULL};
+    return (PyObject *)alike(args, n, names, as_prototype, 1, given);
 }
 
 /* The type that a name means; -1: none of a usual number. Names as they stand in a program are one
@@ -122,7 +171,8 @@ static int type_of_name(PyObject *o)
 /* The type that a dtype means which need not be looked up each time; -1: none. */
 int npa_small_type_named(PyObject *o)
 {
-    static const int types[] = {NPY_DOUBLE, NPY_FLOAT, NPY_LONG, NPY_INT, NPY_UBYTE, NPY_BOOL};
+    static const int types[] = {NPY_DOUBLE, NPY_FLOAT, NPY_LONG,   NPY_INT,
+                                NPY_UBYTE,  NPY_BOOL,  NPY_CDOUBLE};
     if (PyUnicode_CheckExact(o)) {
         return type_of_name(o);
     }
@@ -135,16 +185,19 @@ int npa_small_type_named(PyObject *o)
     if (o == (PyObject *)&PyBool_Type) {
         return NPY_BOOL;
     }
+    if (o == (PyObject *)&PyComplex_Type) {
+        return NPY_CDOUBLE;
+    }
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        PyArray_Descr *d = PyArray_DescrFromType(types[i]);
-        bool found = o == (PyObject *)d || o == (PyObject *)d->typeobj;
-        Py_DECREF(d); /* it lives on in NumPy */
-        if (found) {
+        PyArray_Descr *d = npa_small_dtype(types[i]);
+        if (o == (PyObject *)d || o == (PyObject *)d->typeobj) {
             return types[i];
         }
     }
     return -1;
 }
+
+static const char *const as_cast[] = {"", "dtype", "copy"};
 
 /* a.astype(type), a.astype(type, copy=...), of real numbers: what can't be converted is told by
  * NumPy */
@@ -152,14 +205,14 @@ PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n,
 {
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0], *made;
-    bool told = names != NULL && n == 2 && PyTuple_GET_SIZE(names) == 1 && PyBool_Check(args[2]) &&
-                PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "copy") == 0;
-    bool known = n == 2 && (names == NULL || told);
-    int from = PyArray_TYPE(a), to = known ? npa_small_type_named(args[1]) : -1;
-    if (from == to && told && args[2] == Py_False && npa_small_type(PyArray_DESCR(a))) {
+    PyObject *given[3] = {NULL, NULL, Py_True};
+    bool known = n <= 2 && npa_read_call(args, n, names, as_cast, 3, given) && given[1] != NULL &&
+                 PyBool_Check(given[2]);
+    int from = PyArray_TYPE(a), to = known ? npa_small_type_named(given[1]) : -1;
+    if (from == to && given[2] == Py_False && npa_small_type(PyArray_DESCR(a))) {
         return Py_NewRef(args[0]);
     }
-    if (to < 0 || !npa_small_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) ||
+    if (to < 0 || !npa_small_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) || to == NPY_CDOUBLE ||
         sizeof(long) != sizeof(npy_intp)) {
         return NULL;
     }
@@ -180,14 +233,14 @@ PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n,
     return (PyObject *)made;
 }
 
-/* Extents: integers, or one tuple or list of such, none of them 0; the one that is -1 is what is
- * left of `size` elements (0: it may not be). */
+/* Extents: integers, or one tuple or list of such; the one that is -1 is what is left of `size`
+ * elements, of which none is 0 (0: as many as they say). */
 static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_intp *shape)
 {
     npy_intp points = 1;
     int open = -1;
-    if (n == 1 && PyTuple_CheckExact(args[0])) {
-        n = PyTuple_GET_SIZE(args[0]), args = &PyTuple_GET_ITEM(args[0], 0);
+    if (n == 1 && npa_is_listed(args[0])) {
+        n = Py_SIZE(args[0]), args = PySequence_Fast_ITEMS(args[0]);
     }
     if (n < 1 || n > NPA_SMALL_DIMS) {
         return -1;
@@ -196,11 +249,12 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
         int overflow = 1;
         long long extent =
             PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : 0;
-        if (extent == -1 && !overflow && open < 0) {
+        if (extent == -1 && !overflow && open < 0 && size > 0) {
             open = k;
             extent = 1;
         }
-        if (overflow || extent <= 0 || __builtin_mul_overflow(points, (npy_intp)extent, &points)) {
+        if (overflow || extent < (size > 0) || extent > MOST_OF_RANGE ||
+            __builtin_mul_overflow(points, (npy_intp)extent, &points)) {
             return -1;
         }
         shape[k] = (npy_intp)extent;
@@ -209,7 +263,7 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
         shape[open] = size / points;
         points *= shape[open];
     }
-    return size == 0 ? (open < 0 ? (int)n : -1) : points == size ? (int)n : -1;
+    return size == 0 || points == size ? (int)n : -1;
 }
 
 /* a.reshape(...) */
@@ -218,7 +272,10 @@ PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0];
     npa_basic_part p = {.data = PyArray_DATA(a)};
-    p.ndim = names == NULL && npa_small_usual(args[0])
+    bool number = PyArray_NDIM(a) == 0 && PyArray_ISALIGNED(a) && !npa_waits(a) &&
+                  npa_small_type(PyArray_DESCR(a));
+    p.ndim = npa_small_names_nothing(args + n, names, "copy") &&
+                     (number || npa_small_usual(args[0]))
                  ? read_shape(args + 1, n - 1, PyArray_SIZE(a), p.shape)
                  : -1;
     npy_intp step = PyArray_ITEMSIZE(a);
@@ -240,7 +297,7 @@ PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n
 {
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0];
-    if (n != 1 || names != NULL || !npa_small_usual(args[0])) {
+    if (n != 1 || !npa_small_names_nothing(args + 1, names, "") || !npa_small_usual(args[0])) {
         return NULL;
     }
     npa_basic_part p = {1, PyArray_DATA(a), {PyArray_SIZE(a)}, {PyArray_ITEMSIZE(a)}};
@@ -249,21 +306,15 @@ PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n
 
 int npa_small_type_of_new(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *dtype = n > 1 ? args[1] : NULL;
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
-        bool is_dtype = name == npa_small_words[DTYPE];
-        if (is_dtype ? dtype != NULL
-                     : value != Py_None || PyUnicode_CompareWithASCIIString(name, "device") != 0) {
-            return -1;
-        }
-        dtype = is_dtype ? value : dtype;
-    }
-    if (n > 3 || (n == 3 && (!PyUnicode_CheckExact(args[2]) ||
-                             PyUnicode_CompareWithASCIIString(args[2], "C") != 0))) {
+    static const char *const words[] = {"", "dtype", "order", "device"};
+    PyObject *given[4] = {NULL};
+    if (n > 3 || !npa_read_call(args, n, names, words, 4, given) ||
+        (given[2] != NULL && !npa_is_text(given[2], "C")) ||
+        (given[3] != NULL && given[3] != Py_None)) {
         return -1;
     }
-    return dtype == NULL || dtype == Py_None ? NPY_DOUBLE : npa_small_type_named(dtype);
+    bool open = given[1] == NULL || given[1] == Py_None;
+    return open ? NPY_DOUBLE : npa_small_type_named(given[1]);
 }
 
 /* zeros(shape), empty(shape) */
@@ -275,42 +326,30 @@ PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n,
     for (int i = 0; i < ndim; i++) {
         points *= shape[i];
     }
-    if (ndim < 1 || npa_small_is_large((size_t)points * sizeof(double))) {
+    if (ndim < 1 || npa_small_is_large((size_t)points * size_of(type))) {
         return NULL;
     }
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
-    PyArrayObject *made = npa_small_new(descr, ndim, shape);
+    PyArrayObject *made = npa_small_new(npa_small_dtype(type), ndim, shape);
     if (made != NULL && f->what == ZEROS) {
         memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
     }
-    Py_DECREF(descr);
     return (PyObject *)made;
 }
 
-/* 0 or 1, of which NumPy makes truth values; what is too large for it is an error. */
-static bool is_unit(PyObject *o)
-{
-    int overflow = 0;
-    long value = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : -1;
-    return !overflow && (value == 0 || value == 1);
-}
-
 /* copyto(array, another one like it), copyto(array, number), which `ones` and `full` end with: they
- * say that any cast is right, which none is that this does. */
+ * say that any cast is right, which none is that this does; array.fill(number). */
 PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0], *from = NULL;
     char one[16];
     if (n != 2 || !npa_small_usual(args[0]) ||
         (names != NULL && (PyTuple_GET_SIZE(names) != 1 ||
                            PyTuple_GET_ITEM(names, 0) != npa_small_words[CASTING] ||
-                           !PyUnicode_CheckExact(args[2]) ||
-                           PyUnicode_CompareWithASCIIString(args[2], "unsafe") != 0)) ||
+                           !npa_is_text(args[2], "unsafe"))) ||
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE) {
         return NULL;
     }
-    if (npa_small_usual(args[1]) && names == NULL) {
+    if (f->what == ASSIGNED && npa_small_usual(args[1]) && names == NULL) {
         from = (PyArrayObject *)args[1];
         if (!PyArray_SAMESHAPE(from, a) || !npa_same_dtype(PyArray_DESCR(from), PyArray_DESCR(a))) {
             return NULL;
@@ -330,12 +369,9 @@ PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t 
     } else if (!npa_take_scalar(args[1], PyArray_TYPE(a), one)) {
         return NULL;
     }
-    memcpy(PyArray_DATA(a), one, (size_t)PyArray_ITEMSIZE(a));
-    repeat(PyArray_DATA(a), (size_t)PyArray_ITEMSIZE(a), (size_t)PyArray_SIZE(a));
+    fill(a, one);
     Py_RETURN_NONE;
 }
-
-enum { MOST_OF_RANGE = 1 << 30 };
 
 /* arange of which some are doubles: as many as NumPy counts, the second one the sum that it has,
  * the others as far apart as the first two are. */
@@ -344,7 +380,12 @@ static PyObject *range_of_doubles(PyObject *const *args, Py_ssize_t n)
     double of[3] = {0, 0, 1};
     for (Py_ssize_t k = 0; k < n; k++) {
         double *to = &of[n == 1 ? 1 : k];
-        if (!npa_take_scalar(args[k], NPY_DOUBLE, to) || !(fabs(*to) <= MOST_OF_RANGE)) {
+        _Alignas(double) char one[16];
+        if (!npa_take_scalar(args[k], NPY_DOUBLE, one)) {
+            return NULL;
+        }
+        memcpy(to, one, sizeof *to);
+        if (!(fabs(*to) <= MOST_OF_RANGE)) {
             return NULL;
         }
     }
@@ -362,18 +403,36 @@ static PyObject *range_of_doubles(PyObject *const *args, Py_ssize_t n)
     return (PyObject *)made;
 }
 
+/* Of whole numbers, or of what has a double in it, unless the call names it. -1: another one */
+static int type_of_range(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    static const char *const words[] = {"", "", "", "dtype", "device"};
+    PyObject *given[5] = {NULL};
+    bool whole = true, any = false;
+    if (n > 3 || sizeof(long) != sizeof(npy_intp) ||
+        !npa_read_call(args, n, names, words, 5, given) ||
+        (given[4] != NULL && given[4] != Py_None)) {
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        whole &= PyLong_CheckExact(args[k]);
+        any |= PyFloat_Check(args[k]);
+    }
+    if (given[3] != NULL && given[3] != Py_None) {
+        int named = npa_small_type_named(given[3]);
+        return whole || named == NPY_DOUBLE ? named : -1;
+    }
+    return whole ? NPY_LONG : any ? NPY_DOUBLE : -1;
+}
+
 /* arange of whole numbers, or of doubles */
 PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
     int64_t of[3] = {0, 0, 1};
-    if (names != NULL || n > 3 || sizeof(long) != sizeof(npy_intp)) {
-        return NULL;
-    }
-    for (Py_ssize_t k = 0; k < n; k++) {
-        if (PyFloat_Check(args[k])) {
-            return range_of_doubles(args, n);
-        }
+    int type = type_of_range(args, n, names);
+    if (type != NPY_LONG && type != NPY_INT) {
+        return type == NPY_DOUBLE ? range_of_doubles(args, n) : NULL;
     }
     for (Py_ssize_t k = 0; k < n; k++) {
         int overflow = 1;
@@ -389,10 +448,12 @@ PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n
     if (points < 1 || npa_small_is_large((size_t)points * sizeof(int64_t))) {
         return NULL;
     }
-    PyArrayObject *made = npa_small_new(npa_small_dtype(NPY_LONG), 1, &shape);
+    int32_t narrow[3] = {(int32_t)of[0], 0, (int32_t)of[2]}; /* within MOST_OF_RANGE */
+    PyArrayObject *made = npa_small_new(npa_small_dtype(type), 1, &shape);
+    const char *from = type == NPY_INT ? (char *)&narrow[0] : (char *)&of[0],
+               *step = type == NPY_INT ? (char *)&narrow[2] : (char *)&of[2];
     if (made != NULL) {
-        npa_fill_range(NPY_LONG, (char *)&of[0], (char *)&of[2], 0, PyArray_DATA(made),
-                       sizeof(int64_t), points);
+        npa_fill_range(type, from, step, 0, PyArray_DATA(made), PyArray_ITEMSIZE(made), points);
     }
     return (PyObject *)made;
 }

@@ -96,6 +96,34 @@ PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *sha
     return a;
 }
 
+static void give_up(PyArrayObject *a)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)a);
+    kept_bytes -= (size_t)PyArray_NBYTES(a);
+    Py_INCREF(PyArray_DESCR(a)); /* one of NumPy's own, which is still there */
+    npa_numpy_dealloc((PyObject *)a);
+    if (type == npa_array_type) {
+        Py_DECREF(type);
+    }
+}
+
+/* On a full shelf the latest takes the place of one after the other, so that what a program makes
+ * now finds memory, whatever it made before. */
+static void put_on_shelf(PyArrayObject *a, size_t bytes)
+{
+    static uint8_t next[NPA_SHELVES];
+    size_t shelf = npa_shelf_of(bytes, PyArray_NDIM(a));
+    uint8_t place = nkept[shelf];
+    if (place == PLACES) {
+        place = next[shelf]++ % PLACES;
+        give_up(kept[shelf][place]);
+    } else {
+        nkept[shelf]++;
+    }
+    kept[shelf][place] = a;
+    kept_bytes += bytes;
+}
+
 /* An array has died: whether it is kept with its memory for the next one of its size, as nothing
  * else is known of it. */
 static bool keep(PyObject *o)
@@ -111,13 +139,8 @@ static bool keep(PyObject *o)
         (bytes >= npa_least_made && npa_range_find(f->data) != NULL)) {
         return false;
     }
-    size_t shelf = npa_shelf_of(bytes, f->nd);
-    if (nkept[shelf] == PLACES) {
-        return false;
-    }
     Py_SETREF(f->descr, npa_small_dtype(f->descr->type_num)); /* borrowed */
-    kept[shelf][nkept[shelf]++] = a;
-    kept_bytes += bytes;
+    put_on_shelf(a, bytes);
     return true;
 }
 
@@ -145,16 +168,9 @@ static void end_kept(void)
 {
     for (int shelf = 0; shelf < NPA_SHELVES; shelf++) {
         while (nkept[shelf] > 0) {
-            PyArrayObject *a = kept[shelf][--nkept[shelf]];
-            PyTypeObject *type = Py_TYPE((PyObject *)a);
-            Py_INCREF(PyArray_DESCR(a)); /* one of NumPy's own, which is still there */
-            npa_numpy_dealloc((PyObject *)a);
-            if (type == npa_array_type) {
-                Py_DECREF(type);
-            }
+            give_up(kept[shelf][--nkept[shelf]]);
         }
     }
-    kept_bytes = 0;
     npa_shells_end();
 }
 

@@ -116,12 +116,10 @@ PyObject *npa_small_diff(const function *f, PyObject *const *args, Py_ssize_t n,
     PyArrayObject *a = (PyArrayObject *)args[0];
     npa_space s = {.nargs = 3, .ndim = PyArray_NDIM(a)};
     int axis = s.ndim - 1;
-    if (n != 1 || !npa_small_usual(args[0])) {
-        return NULL;
-    }
-    if (names != NULL &&
-        (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != npa_small_words[AXIS] ||
-         !npa_small_axis(args[1], s.ndim, &axis))) {
+    static const char *const words[] = {"a", "axis"};
+    PyObject *given[2] = {NULL};
+    if (n != 1 || !npa_small_usual(args[0]) || !npa_read_call(args, n, names, words, 2, given) ||
+        (given[1] != NULL && !npa_small_axis(given[1], s.ndim, &axis))) {
         return NULL;
     }
     int which = PyArray_TYPE(a) == NPY_BOOL ? UNEQUAL : DIFFERENCE;
@@ -290,7 +288,7 @@ PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n,
     PyObject *given[4] = {NULL, Py_None, Py_None, Py_False};
     PyArrayObject *a = (PyArrayObject *)args[0];
     int type = PyArray_TYPE(a), axis;
-    if (!npa_small_read(args, n, names, known, 4, given) || given[1] != Py_None ||
+    if (!npa_read_call(args, n, names, known, 4, given) || given[1] != Py_None ||
         (type != NPY_DOUBLE && type != NPY_FLOAT) || !npa_small_usual(args[0])) {
         return NULL;
     }
@@ -306,7 +304,7 @@ PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n,
  * axis. */
 static Py_ssize_t items_of(PyObject *given, int varies, PyArrayObject *const **items)
 {
-    Py_ssize_t n = PyList_CheckExact(given) || PyTuple_CheckExact(given) ? Py_SIZE(given) : 0;
+    Py_ssize_t n = npa_is_listed(given) ? Py_SIZE(given) : 0;
     PyArrayObject *const *of = n > 0 ? (PyArrayObject *const *)(void *)PySequence_Fast_ITEMS(given)
                                      : NULL;
     for (Py_ssize_t k = 0; k < n; k++) {
@@ -363,16 +361,62 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
     return (PyObject *)made;
 }
 
+/* Whether NumPy makes an array of it first. */
+static bool is_to_convert(const function *f, PyObject *o)
+{
+    return npa_is_listed(o) ||
+           (f->what == HSTACK && (PyFloat_CheckExact(o) || PyLong_CheckExact(o)));
+}
+
+/* The same of a list whose items are lists, as arrays. NULL, perhaps without error: none is, or
+ * NumPy's to do */
+static PyObject *join_converted(const function *f, PyObject *const *args, Py_ssize_t n,
+                                PyObject *names)
+{
+    PyObject *const *items = PySequence_Fast_ITEMS(args[0]), *given[2] = {NULL};
+    bool any = false, good = true;
+    Py_ssize_t count = Py_SIZE(args[0]);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        any |= is_to_convert(f, items[k]);
+    }
+    PyObject *made = NULL, *list = any ? PyList_New(count) : NULL;
+    for (Py_ssize_t k = 0; list != NULL && good && k < count; k++) {
+        PyObject *one = NULL, *item = items[k];
+        if (is_to_convert(f, item) && !npa_is_listed(item)) {
+            one = PyTuple_Pack(1, item);
+            item = one;
+        }
+        item = item == NULL        ? NULL
+               : npa_is_listed(item) ? npa_small_of_list(item)
+                                   : Py_NewRef(item);
+        Py_XDECREF(one);
+        good = item != NULL && PyArray_Check(item);
+        PyList_SET_ITEM(list, k, item);
+    }
+    given[0] = list, given[1] = n > 1 || names != NULL ? args[1] : NULL;
+    if (list != NULL && good) {
+        made = npa_small_join(f, given, n, names);
+    }
+    Py_XDECREF(list);
+    return made;
+}
+
 PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    bool own = f->what <= STACK; /* it has an axis */
-    PyObject *axis = n == 2 ? args[1] : NULL;
-    if (names != NULL && own && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
-        PyTuple_GET_ITEM(names, 0) == npa_small_words[AXIS]) {
-        axis = args[1], names = NULL;
+    static const char *const words[] = {"", "axis"};
+    int most = 1 + (f->what <= STACK); /* those have an axis */
+    PyObject *given[2] = {NULL};
+    if (!npa_read_call(args, n, names, words, most, given)) {
+        return NULL;
     }
-    if (names != NULL || n > 1 + own ||
-        !(PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0])) || Py_SIZE(args[0]) == 0 ||
+    if (npa_is_listed(args[0]) && npa_small_class == NULL) {
+        PyObject *made = join_converted(f, args, n, names);
+        if (made != NULL || PyErr_Occurred()) {
+            return made;
+        }
+    }
+    PyObject *axis = given[1];
+    if (!npa_is_listed(args[0]) || Py_SIZE(args[0]) == 0 ||
         !npa_is_plain(PySequence_Fast_ITEMS(args[0])[0])) {
         return NULL;
     }

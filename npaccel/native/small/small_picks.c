@@ -225,40 +225,54 @@ bool npa_small_put_picked(PyObject *o, PyObject *key, PyObject *value)
     return npa_take_scalar(value, PyArray_TYPE(a), number) && npa_put_number(a, by, number) == 1;
 }
 
-/* take(indices, axis=None, out=None, mode="raise") of a line, or along the first axis; not where
- * NumPy's own indices are many, but fewer than threads pay for */
+/* What NumPy's own function takes by few indices, or by one, without what is around it. */
+static PyObject *take_directly(PyObject *a, PyObject *by, int axis)
+{
+    bool few = npa_small_class == NULL && npa_small_usual(a) &&
+               (PyLong_CheckExact(by) ||
+                (npa_small_usual(by) && PyArray_SIZE((PyArrayObject *)by) < 2 * PIECE));
+    PyObject *made = few ? PyArray_TakeFrom((PyArrayObject *)a, by, axis, NULL, NPY_RAISE) : NULL;
+    return made != NULL ? PyArray_Return((PyArrayObject *)made) : NULL;
+}
+
+/* Along an axis, or of a line; not where NumPy's own indices are many, but fewer than threads pay
+ * for */
+static PyObject *take_along(PyObject *a, PyObject *by, PyObject *along)
+{
+    int ndim = PyArray_NDIM((PyArrayObject *)a), axis = 0;
+    if (along == NULL || along == Py_None ? ndim != 1 : !npa_small_axis(along, ndim, &axis)) {
+        return NULL;
+    }
+    if (PyLong_CheckExact(by)) {
+        return take_directly(a, by, axis);
+    }
+    PyArrayObject *index = npa_is_plain(by) ? (PyArrayObject *)by : NULL;
+    /* Whether unsigned ones of 64 bits are indices hangs on the NumPy. */
+    if (index == NULL || !PyTypeNum_ISINTEGER(PyArray_TYPE(index)) ||
+        (PyArray_ITEMSIZE(index) == 8 && PyTypeNum_ISUNSIGNED(PyArray_TYPE(index)))) {
+        return NULL;
+    }
+    bool own = PyArray_ITEMSIZE(index) < (int)sizeof(npy_intp) || PyArray_SIZE(index) <= FEW ||
+               PyArray_SIZE(index) >= 2 * PIECE;
+    return axis == 0 && own ? npa_small_pick(a, by) : take_directly(a, by, axis);
+}
+
+/* take(indices, axis=None, out=None, mode="raise") */
 PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    int ndim = PyArray_NDIM((PyArrayObject *)args[0]), axis = 0;
-    bool usual = n >= 2 && n <= 3 && npa_is_plain(args[1]);
-    PyObject *given = n == 3 ? args[2] : Py_None;
-    for (Py_ssize_t k = 0; usual && names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
-        if (name == npa_small_words[AXIS]) {
-            given = value, usual = n == 2;
-        } else {
-            usual = name == npa_small_words[OUT]
-                      ? value == Py_None
-                      : PyUnicode_CompareWithASCIIString(name, "mode") == 0 &&
-                            PyUnicode_Check(value) &&
-                            PyUnicode_CompareWithASCIIString(value, "raise") == 0;
-        }
-    }
-    usual = usual && (given == Py_None ? ndim == 1
-                                       : npa_small_axis(given, ndim, &axis) && axis == 0);
-    PyArrayObject *by = usual ? (PyArrayObject *)args[1] : NULL;
-    /* Whether unsigned ones of 64 bits are indices hangs on the NumPy. */
-    bool wide = usual && PyArray_ITEMSIZE(by) == 8 && PyTypeNum_ISUNSIGNED(PyArray_TYPE(by));
-    if (!usual || wide || !PyTypeNum_ISINTEGER(PyArray_TYPE(by))) {
+    static const char *const words[] = {"a", "indices", "axis", "out", "mode"};
+    PyObject *given[5] = {NULL};
+    if (!npa_read_call(args, n, names, words, 5, given) || given[1] == NULL ||
+        (given[3] != NULL && given[3] != Py_None) ||
+        (given[4] != NULL && !npa_is_text(given[4], "raise"))) {
         return NULL;
     }
-    if (PyArray_ITEMSIZE(by) < (int)sizeof(npy_intp) || PyArray_SIZE(by) <= FEW ||
-        PyArray_SIZE(by) >= 2 * PIECE) {
-        return npa_small_pick(args[0], args[1]);
+    PyObject *listed = npa_small_of_list(given[1]);
+    if (listed == NULL && PyErr_Occurred()) {
+        return NULL;
     }
-    bool direct = npa_small_class == NULL && PyArray_NDIM(by) > 0 && npa_small_usual(args[0]) &&
-                  npa_small_usual(args[1]);
-    return direct ? PyArray_TakeFrom((PyArrayObject *)args[0], args[1], axis, NULL, NPY_RAISE)
-                  : NULL;
+    PyObject *made = take_along(args[0], listed != NULL ? listed : given[1], given[2]);
+    Py_XDECREF(listed);
+    return made;
 }

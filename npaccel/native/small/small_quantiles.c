@@ -17,7 +17,7 @@ static int read_asked(PyObject *q, double part, double *asked)
 {
     PyObject *const *of = &q;
     int n = 1;
-    if (PyList_CheckExact(q) || PyTuple_CheckExact(q)) {
+    if (npa_is_listed(q)) {
         of = PySequence_Fast_ITEMS(q);
         n = PySequence_Fast_GET_SIZE(q) <= MOST_ASKED ? (int)PySequence_Fast_GET_SIZE(q) : 0;
     }
@@ -176,7 +176,7 @@ PyObject *npa_small_convolve(const function *f, PyObject *const *args, Py_ssize_
     static const char *const known[] = {"a", "v", "mode"};
     PyObject *given[3] = {NULL};
     (void)f;
-    if (!npa_small_read(args, n, names, known, 3, given) || given[1] == NULL) {
+    if (!npa_read_call(args, n, names, known, 3, given) || given[1] == NULL) {
         return NULL;
     }
     for (int k = 0; k < 2; k++) {

@@ -104,7 +104,7 @@ PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n,
     static const char *const known[] = {"a", "shift", "axis"};
     PyObject *given[3] = {NULL, NULL, Py_None};
     npy_intp by[NPA_SMALL_DIMS] = {0};
-    if (!npa_small_read(args, n, names, known, 3, given) || given[1] == NULL ||
+    if (!npa_read_call(args, n, names, known, 3, given) || given[1] == NULL ||
         !npa_small_usual(args[0])) {
         return NULL;
     }

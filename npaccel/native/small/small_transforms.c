@@ -109,7 +109,7 @@ PyObject *npa_small_transform(const function *f, PyObject *const *args, Py_ssize
 {
     PyObject *given[ARGUMENTS] = {NULL, Py_None, NULL, Py_None, Py_None};
     transform t;
-    if (!npa_small_read(args, n, names, named, ARGUMENTS, given) || given[NORM] != Py_None ||
+    if (!npa_read_call(args, n, names, named, ARGUMENTS, given) || given[NORM] != Py_None ||
         given[INTO] != Py_None || !read_array(&t, given[GIVEN], given[ALONG]) ||
         (f->what == RFFT && PyArray_ISCOMPLEX(t.a)) || !read_points(&t, f->what, given[POINTS]) ||
         !find_loop(&t, f->what)) {

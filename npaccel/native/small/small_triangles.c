@@ -36,7 +36,7 @@ PyObject *npa_small_triangle(const function *f, PyObject *const *args, Py_ssize_
     PyArrayObject *m = (PyArrayObject *)args[0];
     PyObject *given[2] = {NULL, NULL};
     int overflow = 0;
-    if (!npa_small_read(args, n, names, known, 2, given) || !npa_small_usual(args[0]) ||
+    if (!npa_read_call(args, n, names, known, 2, given) || !npa_small_usual(args[0]) ||
         PyArray_NDIM(m) != 2 || (given[1] != NULL && !PyLong_CheckExact(given[1]))) {
         return NULL;
     }

@@ -201,7 +201,7 @@ extern PyUFuncObject *npa_matmul;               /* NULL: not redirected */
 
 /* small_memory.c */
 void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given back */
-/* An array, C-ordered, without content; shape is not 0 anywhere. */
+/* An array, C-ordered, without content. */
 PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 
 /* small_views.c: the elements, one after the other in C order */

@@ -496,13 +496,8 @@ PyArrayObject *npa_root_of(PyArrayObject *a)
 /* Into the queue. False: out of memory. */
 static bool enqueue(npa_buffer *b)
 {
-    if (npa_q.nbuffers == npa_q.buffers_cap) {
-        int cap = npa_q.buffers_cap ? 2 * npa_q.buffers_cap : 64;
-        npa_buffer **grown = realloc(npa_q.buffers, sizeof *grown * (size_t)cap);
-        if (grown == NULL) {
-            return false;
-        }
-        npa_q.buffers = grown, npa_q.buffers_cap = cap;
+    if (!npa_grow(&npa_q.buffers, npa_q.nbuffers, &npa_q.buffers_cap, sizeof *npa_q.buffers)) {
+        return false;
     }
     b->index = npa_q.nbuffers;
     npa_q.buffers[npa_q.nbuffers++] = b;

@@ -22,15 +22,9 @@ npa_request *npa_queue_room(npa_queue *q, size_t size)
         }
         q->arena = grown, q->cap = cap;
     }
-    if (q->nrequests == q->requests_cap) {
-        int cap = q->requests_cap ? 2 * q->requests_cap : 256;
-        size_t *grown = realloc(q->at, sizeof *grown * (size_t)cap);
-        if (grown == NULL) {
-            return NULL;
-        }
-        q->at = grown, q->requests_cap = cap;
-    }
-    return (npa_request *)(q->arena + q->used);
+    return npa_grow(&q->at, q->nrequests, &q->requests_cap, sizeof *q->at)
+               ? (npa_request *)(q->arena + q->used)
+               : NULL;
 }
 
 static PyObject **garbage; /* references to drop once the GIL is ours */
@@ -38,18 +32,10 @@ static int ngarbage, garbage_cap;
 
 void npa_drop_later(PyObject *o)
 {
-    if (o == NULL) {
-        return;
+    /* Without memory it leaks a reference rather than dropping it without the GIL. */
+    if (o != NULL && npa_grow(&garbage, ngarbage, &garbage_cap, sizeof *garbage)) {
+        garbage[ngarbage++] = o;
     }
-    if (ngarbage == garbage_cap) {
-        int cap = garbage_cap ? 2 * garbage_cap : 256;
-        PyObject **grown = realloc(garbage, sizeof *grown * (size_t)cap);
-        if (grown == NULL) {
-            return; /* leaks a reference rather than dropping it without the GIL */
-        }
-        garbage = grown, garbage_cap = cap;
-    }
-    garbage[ngarbage++] = o;
 }
 
 PyObject **npa_take_garbage(int *n)

@@ -445,7 +445,12 @@ void npa_rest_kept(int n);
 /* ------------------------------------------------------------------------------------- unseen.c */
 
 enum { NPA_FOR_NOTHING, NPA_FOR_WARNINGS, NPA_FOR_VALUES };
-bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why);
+/* Per request of a queue's first ones, from the last one back, what `needed` says of it and of
+ * whether its results are seen; but for NPA_FOR_NOTHING it runs, so what it reads matters. False:
+ * out of memory. With the lock. */
+typedef uint8_t npa_needed(const npa_request *r, bool seen);
+bool npa_walk_back(const npa_queue *q, int requests, npa_needed *needed, uint8_t *told);
+bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why); /* why each runs; likewise */
 /* Requests that run only for warnings that would not be shown have no errstate any more. With the
  * GIL, without the lock. 0, or -1 with an exception. */
 int npa_hush_unseen(void);

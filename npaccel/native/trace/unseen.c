@@ -16,8 +16,7 @@ static npa_request *request(const npa_queue *q, int i)
     return (npa_request *)(q->arena + q->at[i]);
 }
 
-/* Per request of the first ones why it runs. False: out of memory. With the lock. */
-bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why)
+bool npa_walk_back(const npa_queue *q, int requests, npa_needed *needed, uint8_t *told)
 {
     bool *matters = malloc(sizeof *matters * (size_t)(q->nbuffers + 1));
     for (int b = 0; matters != NULL && b < q->nbuffers; b++) {
@@ -26,12 +25,12 @@ bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why)
     }
     for (int i = requests - 1; matters != NULL && i >= 0; i--) {
         npa_request *r = request(q, i);
-        bool visible = false;
+        bool seen = false;
         for (int k = r->nin; k < r->nin + r->nout; k++) {
-            visible |= matters[npa_operand_at(r, k)->buffer];
+            seen |= matters[npa_operand_at(r, k)->buffer];
         }
-        why[i] = visible ? NPA_FOR_VALUES : npa_heard(r, 15) ? NPA_FOR_WARNINGS : NPA_FOR_NOTHING;
-        for (int k = 0; why[i] != NPA_FOR_NOTHING && k < npa_operand_count(r); k++) {
+        told[i] = needed(r, seen);
+        for (int k = 0; told[i] != NPA_FOR_NOTHING && k < npa_operand_count(r); k++) {
             int buffer = npa_operand_at(r, k)->buffer;
             if (buffer >= 0 && (k < r->nin || k >= r->nin + r->nout)) {
                 matters[buffer] = true;
@@ -40,6 +39,16 @@ bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why)
     }
     free(matters);
     return matters != NULL;
+}
+
+static uint8_t why_it_runs(const npa_request *r, bool seen)
+{
+    return seen ? NPA_FOR_VALUES : npa_heard(r, 15) ? NPA_FOR_WARNINGS : NPA_FOR_NOTHING;
+}
+
+bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why)
+{
+    return npa_walk_back(q, requests, why_it_runs, why);
 }
 
 /* ------------------------------------------------------------------------- shown once already */

@@ -36,21 +36,6 @@ static struct {
 /* Requests of a queue up to `end`, from the end of the mark before, have this scope. */
 typedef struct npa_mark { int end; PyObject *scope; /* owned; NULL: they can't warn */ } mark;
 
-/* Room for one more. False: out of memory. */
-static bool grow(void **at, int n, int *cap, size_t size)
-{
-    if (n < *cap) {
-        return true;
-    }
-    int more = *cap ? 2 * *cap : 16;
-    void *grown = realloc(*at, size * (size_t)more);
-    if (grown == NULL) {
-        return false;
-    }
-    *at = grown, *cap = more;
-    return true;
-}
-
 /* Which kinds the errstate at recording wants to hear of. */
 int npa_heard(const npa_request *r, int kinds)
 {
@@ -73,7 +58,7 @@ void npa_note_warnings(const uint8_t *kinds)
         }
         npa_request *r = request(i);
         int wanted = kinds[i] ? npa_heard(r, kinds[i]) : 0;
-        if (wanted && grow((void **)&late.at, late.n, &late.cap, sizeof *late.at)) {
+        if (wanted && npa_grow(&late.at, late.n, &late.cap, sizeof *late.at)) {
             late.at[late.n++] =
                 (warning){r->rule,           r->code,
                           r->globals,        m < npa_q.marks.n ? npa_q.marks.at[m].scope : NULL,
@@ -98,7 +83,7 @@ static void end_scope(PyObject *scope)
     if (scope == NULL) {
         return;
     }
-    if (late.n > 0 && grow((void **)&held.at, held.n, &held.cap, sizeof *held.at)) {
+    if (late.n > 0 && npa_grow(&held.at, held.n, &held.cap, sizeof *held.at)) {
         held.at[held.n++] = scope;
     } else {
         npa_drop_later(scope); /* out of memory: warnings in it lose their filters */
@@ -210,9 +195,9 @@ static void mark_rest(npa_queue *q, PyObject *scope)
 /* All that has none yet is given this scope. False: out of memory, and nothing was given it. */
 static bool give(PyObject *scope)
 {
-    bool room = grow((void **)&held.at, held.n, &held.cap, sizeof *held.at);
+    bool room = npa_grow(&held.at, held.n, &held.cap, sizeof *held.at);
     for (npa_queue *q = npa_next_queue(NULL); q != NULL && room; q = npa_next_queue(q)) {
-        room = grow((void **)&q->marks.at, q->marks.n, &q->marks.cap, sizeof *q->marks.at);
+        room = npa_grow(&q->marks.at, q->marks.n, &q->marks.cap, sizeof *q->marks.at);
     }
     for (int i = 0; room && i < late.n; i++) {
         late.at[i].scope = late.at[i].scope ? late.at[i].scope : scope;

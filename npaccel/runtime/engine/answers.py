@@ -107,10 +107,10 @@ class Answers:
         if reply.template is not None:
             self._templates.add_packed(*reply.template)
         if found is not None:
-            self._stored.note(outcome, found[2], in_queue=asked.section is None)
+            self._stored.note(outcome, found.program, in_queue=asked.section is None)
         if asked.section is not None:
             asked.section.take(found)
         elif found is not None:
             asked.sequence.ready = True
-            found[2].baseline = self._tiers.baseline_seconds(asked)
+            found.program.baseline = self._tiers.baseline_seconds(asked)
             self._keep(asked.requests.key, found)

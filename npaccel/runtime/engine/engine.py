@@ -50,14 +50,7 @@ from npaccel.runtime.programs.program import (
     single_requests,
 )
 from npaccel.runtime.programs.smaller import LOOPS, Made
-from npaccel.runtime.programs.stored import (
-    Found,
-    Outcome,
-    Planned,
-    Positions,
-    StoredPrograms,
-    program_key,
-)
+from npaccel.runtime.programs.stored import Found, Outcome, Planned, StoredPrograms, program_key
 from npaccel.runtime.programs.templates import Templates, template_of
 from npaccel.runtime.programs.trace import Requests, decode, portable
 
@@ -207,8 +200,8 @@ class Engine:
             self.tiers.looked_up(sequence, stored is not None)
             if stored is not None:
                 sequence.ready = True
-                stored[2].compares = not eager
-                return self._keep(pending, *stored[:3])
+                stored.program.compares = not eager
+                return self._keep(pending, stored.program)
             name = self._name(pending, sequence)
             if self.templates.load(name):
                 sequence.ready = True
@@ -252,7 +245,7 @@ class Engine:
     def _single(self, sequence: Sequence, pending: Pending, reason: str = "") -> _native.Program:
         """Block by block, which is known under their key until there is something to choose."""
         program = self.tiers.single(sequence, pending, reason)
-        self.traces.keep_otherwise(pending.key, program)
+        self.traces.add(pending.key, program)
         return program
 
     def _name(self, pending: Pending, sequence: Sequence) -> str:
@@ -280,7 +273,7 @@ class Engine:
             program = template.program(pending, code, info) if all(code) else None
             if program is not None:
                 self.counters.moved += 1
-                return self._keep(pending, template.positions, template.values, program)
+                return self._keep(pending, program)
         return None
 
     def _review(self, pending: Pending, program: _native.Program) -> _native.Program:
@@ -303,8 +296,7 @@ class Engine:
                 known = program
             else:
                 self.auto.built(pending, chosen, program)
-        positions = self.traces.positions(pending.key)
-        return self._keep(pending, positions, pending.values(positions), known, review=False)
+        return self._keep(pending, known, review=False)
 
     def _there(self, pending: Pending) -> _native.Program | None:
         """For the device on which data lies, where nobody said so; None: the host's is wanted."""
@@ -344,7 +336,7 @@ class Engine:
             if device is not None:
                 return self._compile(pending, name, kernel)
             program = one_by_one(trace, f"not compiled: {error}", pending.serial)
-            return self._keep(pending, (), b"", program)
+            return self._keep(pending, program)
         tidy = kernel is None
         return self._keep_made(pending, name, trace, found, device, anew=moved is None, tidy=tidy)
 
@@ -365,51 +357,43 @@ class Engine:
         tidy : the store may be tidied: who has waited for a compiler waits for that, too.
         """
         (made, program), planned, cuts, _ = found
-        positions = tuple(number for pair in planned.consumed for number in pair)
-        values = pending.values(positions)
         requests, template = portable(pending), None
         if name and not cuts and (anew or device is None):
             rules = list(requests.rules.values())
-            template = template_of(trace, planned, made, values, rules)
+            template = template_of(trace, planned, made, rules)
             if anew and template is not None:
                 self.templates.add_plan(name, template, planned)
         if device is not None:
             self.auto.note(pending, device.name, program)
-            return self._keep(pending, positions, values, program)
+            return self._keep(pending, program)
         self.tiers.sequence(pending).ready = True
         if anew:  # those that were moved are as many as there are sizes
-            outcome = Outcome(positions, values, made.recipe(), requests, cuts)
+            outcome = Outcome(planned.consumed, made.recipe(), requests, cuts)
             self.stored.keep(program_key(pending.key), outcome, tidy=tidy)
         if template is not None:
             self.templates.add(name, template)
             self.templates.keep(name, template)
-        return self._keep(pending, positions, values, program)
+        return self._keep(pending, program)
 
     def _planned(self, pending: Pending) -> _native.Program | None:
         """What was planned for these requests."""
-        program: _native.Program | None = self.traces.find(pending.key, pending.values)
+        program: _native.Program | None = self.traces.find(pending.key)
         return program
 
     def _keep(
-        self,
-        pending: Pending,
-        positions: Positions,
-        values: bytes,
-        program: _native.Program,
-        *,
-        review: bool = True,
+        self, pending: Pending, program: _native.Program, *, review: bool = True
     ) -> _native.Program:
         if review and self._backend_for(pending) == "auto":
             program.review(REVIEW_RUNS, REVIEW_S)
-        self.traces.keep(pending.key, positions, values, program)
+        self.traces.add(pending.key, program)
         return program
 
     def _take_over(self, key: bytes, found: Found) -> None:
         """Keep what the helper or a profile had for requests that were to run on the host."""
         if self.backend_asked() == "auto":
-            found[2].review(REVIEW_RUNS, REVIEW_S)
-        found[2].compares = not found[2].baseline and self.config.tiering != "eager"
-        self.traces.keep(key, *found[:3])
+            found.program.review(REVIEW_RUNS, REVIEW_S)
+        found.program.compares = not found.program.baseline and self.config.tiering != "eager"
+        self.traces.add(key, found.program)
 
     def _job(self, number: int, pending: Pending, name: str) -> Job:
         named, requests = program_key(pending.key), portable(pending)

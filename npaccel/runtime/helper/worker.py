@@ -110,9 +110,7 @@ class Worker:
         self, job: Job, trace: Trace, found: Made[Draft]
     ) -> tuple[Outcome, tuple[str, bytes | None] | None]:
         """The program and the template that a job has made, which are stored if they can be."""
-        positions = tuple(number for pair in found.plan.consumed for number in pair)
-        values = job.requests.values(positions)
-        outcome = Outcome(positions, values, found.made.recipe(), job.requests, found.cuts)
+        outcome = Outcome(found.plan.consumed, found.made.recipe(), job.requests, found.cuts)
         programs = StoredPrograms(
             lambda: self._store, self._identity, lambda key: None, lambda: job.threads
         )
@@ -121,7 +119,7 @@ class Worker:
         if not job.template or found.cuts:
             return outcome, None
         rules = tuple(job.requests.rules.values())
-        made = template_of(trace, found.plan, found.made, values, rules)
+        made = template_of(trace, found.plan, found.made, rules)
         return outcome, self._template(job, made)
 
     def finish(self, rest: Rest) -> None:

@@ -157,6 +157,4 @@ def _single(words: Words, reason: str) -> Code:
 
 
 def _code(found: Found) -> Code:
-    positions, _, program, buffers = found
-    pairs = frozenset(zip(positions[::2], positions[1::2], strict=True))
-    return Code(program, frozenset(buffers), pairs)
+    return Code(found.program, frozenset(found.buffers), frozenset(found.consumed))

@@ -23,35 +23,29 @@ else:
     passes = later("npaccel.ir.passes")
 
 __all__ = [
+    "Found",
     "Outcome",
     "Planned",
-    "Positions",
     "StoredPrograms",
     "pack_outcome",
     "program_key",
     "unpack_outcome",
 ]
 
-# request, input, request, input ... of the scalars whose values a plan depends on.
-Positions = tuple[int, ...]
-# Those, their values, the Program, the buffers that need memory.
-Found = tuple[Positions, bytes, _native.Program, tuple[int, ...]]
 # Entries larger than this are not written: plans of thousands of requests, which change with the
 # length of a loop.
 LARGEST_BYTES = 4 << 20
-# Begins an entry that only says on which scalars' values the plan depends.
-VARIANTS = b"variants "
 
 
 class Outcome(NamedTuple):
     """What planning a trace came to, as plain data.
 
+    consumed : as Plan has it; of the values a program's key says as much.
     requests : their rules are what their key means; all else is for explain().
     cuts : what the plan was made with.
     """
 
-    positions: Positions
-    values: bytes
+    consumed: tuple[tuple[int, int], ...]
     recipe: Recipe
     requests: Requests
     cuts: dict[int, passes.Cut]
@@ -64,8 +58,7 @@ def pack_outcome(outcome: Outcome, *, whole: bool = True) -> bytes:
     rules = [tuple(rule) for rule in requests.rules.values()]
     return marshal.dumps(
         (
-            outcome.positions,
-            outcome.values,
+            outcome.consumed,
             (recipe.steps, recipe.dropped, recipe.kernels, recipe.buffers),
             rules,
             (requests.key, requests.scalars) if whole else (),
@@ -76,12 +69,20 @@ def pack_outcome(outcome: Outcome, *, whole: bool = True) -> bytes:
 
 def unpack_outcome(packed: bytes, asked: Requests | None = None) -> Outcome:
     """What `pack_outcome` packed. asked: its requests, if it is without."""
-    positions, values, recipe, rules, requests, cuts = marshal.loads(packed)
+    consumed, recipe, rules, requests, cuts = marshal.loads(packed)
     known = {request: passes.Cut(*cut) for request, cut in cuts.items()}
     if asked is None:
         key, scalars = requests
         asked = Requests(key, scalars, {rule[0]: RuleText(*rule) for rule in rules})
-    return Outcome(positions, values, Recipe(*recipe), asked, known)
+    return Outcome(consumed, Recipe(*recipe), asked, known)
+
+
+class Found(NamedTuple):
+    """A Program, the scalars for whose values alone it holds, the buffers that need memory."""
+
+    program: _native.Program
+    consumed: tuple[tuple[int, int], ...]
+    buffers: tuple[int, ...]
 
 
 class Planned(NamedTuple):
@@ -130,12 +131,7 @@ def _taken(found: Outcome, program: _native.Program, first_flush: int) -> Found 
         if rule is None or (number, rule.name, rule.kind, rule.loop) != text:
             return None
     program.info = Planned(found.requests, first_flush, found.cuts)
-    return found.positions, found.values, program, found.recipe.buffers
-
-
-def _positions(entry: bytes) -> Positions:
-    """That an entry of VARIANTS names."""
-    return tuple(map(int, entry.removeprefix(VARIANTS).split()))
+    return Found(program, found.consumed, found.recipe.buffers)
 
 
 class StoredPrograms:
@@ -160,21 +156,17 @@ class StoredPrograms:
         self._threads = threads
         self._identity = identity
         self._code = code
-        self._ready: dict[str, bytes | tuple[Outcome, _native.Program]] = {}
+        self._ready: dict[str, tuple[Outcome, _native.Program]] = {}
         self._given: dict[Use, _native.Program] = {}
         self._found: dict[Use, None] = {}
 
     def done(self, jobs: Iterable[Kept]) -> Iterator[Use]:
-        """Of what was to be compiled, what is on disk, and under which names."""
+        """Of what was to be compiled, what is on disk, and under which name."""
         store = self._store()
-        for key, words, scalars, *_ in jobs:
+        for key, *_ in jobs:
             name = self._name(key)
-            entry = store.get(name, hit=False) if store is not None else None
-            if entry is not None and entry.startswith(VARIANTS):
-                values = Requests(words, scalars, {}).values(_positions(entry))
-                yield (name, self._name(key, values)), True
-            elif entry is not None:
-                yield (name,), True
+            if store is not None and store.get(name, hit=False) is not None:
+                yield name, True
 
     def prepare(
         self, uses: Iterable[Use], limit_s: float, give: Callable[[bytes, Found], None]
@@ -185,24 +177,22 @@ class StoredPrograms:
             for. Not with those whose rules this process has not made yet: `find` has them ready.
         """
         store, end = self._store(), time.monotonic() + limit_s
-        for names, in_queue in uses:
+        for name, in_queue in uses:
             if store is None or time.monotonic() >= end:
                 return
-            *variants, entry = (store.get(name) or b"" for name in names)
-            outcome = unpack_outcome(entry) if entry and all(variants) else None
+            entry = store.get(name)
+            outcome = unpack_outcome(entry) if entry else None
             program = self._assembled(outcome) if outcome is not None else None
             if outcome is None or program is None:
                 continue
             key, found = outcome.requests.key, None
-            if in_queue and names[-1] == self._name(program_key(key), outcome.values):
+            if in_queue and name == self._name(program_key(key)):
                 found = _taken(outcome, program, 0)
             if found is not None:
-                self._given[names, in_queue] = program
+                self._given[name, in_queue] = program
                 give(key, found)
             else:
-                for name, variant in zip(names, variants, strict=False):
-                    self._ready[name] = variant
-                self._ready[names[-1]] = outcome, program
+                self._ready[name] = outcome, program
 
     @property
     def used(self) -> tuple[Use, ...]:
@@ -211,35 +201,25 @@ class StoredPrograms:
         return tuple(dict.fromkeys((*given, *self._found)))
 
     def find(self, pending: _native.Pending, *, in_queue: bool = True) -> Found | None:
-        """The Program for these requests: the scalars that it depends on, their values, itself, and
-        the buffers that need memory. None: it has to be planned, or a kernel lacks.
+        """The Program for these requests. None: it has to be planned, or a kernel lacks.
 
         in_queue : not a section's, which has no place where it would be given to.
         """
         store = self._store()
         if store is None:
             return None
-        program = program_key(pending.key)
-        names = [self._name(program)]
-        entry = self._ready.pop(names[0], None) or store.get(names[0])
-        if isinstance(entry, bytes) and entry.startswith(VARIANTS):
-            # one for each combination of scalars' values
-            names.append(self._name(program, pending.values(_positions(entry))))
-            entry = self._ready.pop(names[1], None) or store.get(names[1])
+        name = self._name(program_key(pending.key))
+        entry = self._ready.pop(name, None) or store.get(name)
         if entry is None:
             return None
-        self._found[tuple(names), in_queue] = None
+        self._found[name, in_queue] = None
         if isinstance(entry, bytes):
             return self.program(unpack_outcome(entry), pending.serial)
         return _taken(*entry, pending.serial)
 
     def note(self, found: Outcome, program: _native.Program, *, in_queue: bool) -> None:
         """Count a program that was compiled meanwhile as one that was on disk."""
-        key = program_key(found.requests.key)
-        names = [self._name(key)]
-        if found.positions:
-            names.append(self._name(key, found.values))
-        self._given[tuple(names), in_queue] = program
+        self._given[self._name(program_key(found.requests.key)), in_queue] = program
 
     def program(self, found: Outcome, first_flush: int) -> Found | None:
         """The Program of an Outcome; None where its rules are not this process's, or code lacks."""
@@ -256,13 +236,8 @@ class StoredPrograms:
         if store is None:
             return
         entry = pack_outcome(made)
-        if len(entry) > LARGEST_BYTES:
-            return
-        if made.positions:
-            positions = VARIANTS + " ".join(map(str, made.positions)).encode()
-            store.put(self._name(key), positions, tidy=tidy)
-        name = self._name(key, made.values) if made.positions else self._name(key)
-        store.put(name, entry, tidy=tidy)
+        if len(entry) <= LARGEST_BYTES:
+            store.put(self._name(key), entry, tidy=tidy)
 
-    def _name(self, key: str, values: bytes = b"") -> str:
-        return digest("program", self._identity(), str(self._threads()), key, values)
+    def _name(self, key: str) -> str:
+        return digest("program", self._identity(), str(self._threads()), key)

@@ -90,7 +90,6 @@ class Template(NamedTuple):
     Parameters
     ----------
     places : of the numbers, as `Pending.numbers` takes them; `constants` follow.
-    positions, values : scalars, and their values, for which alone it holds; the structure has them.
     ranges : places whose numbers' product, times lanes, lies in [low, high).
     steps : words of a request's, or a kernel's.
     kernels : keys of their code.
@@ -99,8 +98,6 @@ class Template(NamedTuple):
 
     places: bytes
     constants: tuple[int, ...]
-    positions: tuple[int, ...]
-    values: bytes
     ranges: tuple[tuple[tuple[int, ...], int, int, int], ...]
     steps: tuple[tuple[Any, ...], ...]
     dropped: int
@@ -229,7 +226,6 @@ def template_of(
     trace: nodes.Trace,
     planned: nodes.Plan,
     made: Draft,
-    values: bytes,
     rules: Sequence[RuleText],
 ) -> Template | None:
     """The template of a plan that was laid out as `made`, with the host's kernels; None: where its
@@ -254,8 +250,6 @@ def template_of(
     return Template(
         b"".join([_PLACE.pack(*place) for place in numbers.known]),
         tuple(numbers.constants),
-        tuple(number for pair in planned.consumed for number in pair),
-        values,
         ranges,
         tuple(steps),
         made.dropped,

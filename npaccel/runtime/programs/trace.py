@@ -82,16 +82,6 @@ class Requests(NamedTuple):
     scalars: bytes
     rules: Mapping[int, Any]
 
-    def values(self, positions: tuple[int, ...]) -> bytes:
-        """The values of those scalars (request, input, request, input ...), joined."""
-        places: dict[tuple[int, int], int] = {}
-        for index, (_, _, _, operands) in enumerate(_split(self.key)):
-            for place, operand in enumerate(operands):
-                if operand[0] < 0:
-                    places[index, place] = SCALAR_BYTES * len(places)
-        starts = [places[pair] for pair in zip(positions[::2], positions[1::2], strict=True)]
-        return b"".join([self.scalars[at : at + SCALAR_BYTES] for at in starts])
-
 
 def portable(words: Words) -> Requests:
     """Requests without objects of this process."""

@@ -6,8 +6,8 @@ compiles. Registered by the entry point in this folder.
 
 from npaccel.backends.base import Capabilities
 from npaccel.backends.llvm.compile import bind, emit_image, link_kernel, symbols_of
-from npaccel.backends.llvm.loaded import load_image
 from npaccel.backends.llvm.target import Host
+from npaccel.backends.loaded import load_image
 
 
 class NarrowBackend:

@@ -332,9 +332,9 @@ def test_a_block_that_names_a_backend_is_not_planned_again(measured, opencl):
         _run(2)
     _run(1)
     (key,) = this_process.engine.traces._table
-    pending: Any = SimpleNamespace(key=key, residence=[], values=lambda _: b"")
+    pending: Any = SimpleNamespace(key=key, residence=[])
     program = this_process.engine.auto.program(pending, "opencl:0")
     program.review(1, 0.0)
     with npaccel.backend("opencl"):
         _run(3)
-        assert this_process.engine.traces.find(pending.key, pending.values) is program
+        assert this_process.engine.traces.find(pending.key) is program

@@ -13,6 +13,8 @@ import npaccel
 from npaccel import _native, this_process
 from npaccel.caches.trace import TraceCache
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
+from npaccel.ir.passes import plan
+from npaccel.runtime.programs.trace import decode
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 30_000
@@ -105,14 +107,21 @@ def test_dividing_by_many_numbers_takes_one_plan() -> None:
 def test_every_value_that_a_rewrite_uses_is_in_the_key(dtype) -> None:
     """The core decides which values are, the passes which they use: found by trying them all."""
     a = wrapped(100, dtype=dtype)
-    numbers = [2.0**k for k in range(-20, 20)] + [float(n) for n in range(-3, 20)] + [2.5, 0.3]
+    numbers = [2.0**k for k in range(-20, 20)] + [float(n) for n in range(-3, 20)]
+    numbers += [-(2.0**k) for k in range(-4, 4)] + [2.5, 0.3, -0.0, np.inf, np.nan]
+    known, used = dict[bytes, list[float]](), 0
     for divide in (np.divide, np.power, np.float_power):
-        _native.plans().clear()
-        with np.errstate(all="ignore"):
-            for number in (*numbers, *reversed(numbers)):
-                npaccel.evaluate(divide(a, npaccel_scalar(number, dtype)))
-        for value in _native.plans().values():
-            assert not isinstance(value, tuple) or len(value[1]) == 1
+        for number in numbers:
+            with np.errstate(all="ignore"):
+                kept = divide(a, npaccel_scalar(number, dtype))
+            pending = _native.pending()
+            trace = decode(pending)
+            consumed = plan(trace).consumed
+            values = [trace.requests[request].inputs[place].value for request, place in consumed]
+            used += len(values)
+            assert known.setdefault(pending.key, values) == values, number
+            npaccel.evaluate(kept)
+    assert used > 50
 
 
 def npaccel_scalar(number: float, dtype: str) -> object:

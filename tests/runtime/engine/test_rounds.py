@@ -211,10 +211,7 @@ def test_kernels_of_several_rounds_follow_each_other_through_memory(n) -> None:
 
 
 def programs() -> list[_native.Program]:
-    found = []
-    for value in _native.plans().values():
-        found += value[1].values() if isinstance(value, tuple) else [value]
-    return [program for program in found if not program.single]
+    return [program for program in _native.plans().values() if not program.single]
 
 
 @pytest.mark.usefixtures("eager")

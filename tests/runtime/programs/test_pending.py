@@ -31,7 +31,6 @@ def told(pending: _native.Pending) -> tuple[Any, ...]:
         pending.points,
         pending.scalars,
         pending.rules,
-        pending.values((0, 1)),
         pending.structure(1, 1, 1),
         pending.numbers(places),
     )
@@ -43,7 +42,7 @@ def test_it_stays_as_it_was() -> None:
     y = x * 3.0
     pending = _native.pending()
     before = told(pending)
-    assert len(pending) == 1 and pending.values((0, 1))[:8] == np.float64(3.0).tobytes()
+    assert len(pending) == 1 and pending.scalars[:8] == np.float64(3.0).tobytes()
     kept = y + 1.0
     assert told(pending) == before and len(_native.pending()) == 2
     npaccel.evaluate(kept)
@@ -62,17 +61,6 @@ def test_it_says_who_is_dead() -> None:
     dead_now = [buffer.dead for buffer in decode(_native.pending()).buffers]
     assert (dead, dead_now) == ([False] * 3, [False, True, False])
     assert z[7] == 22.0
-
-
-def test_values_of_what_is_no_scalar_are_refused() -> None:
-    npaccel.evaluate()
-    y = npaccel.asarray(np.arange(float(N))) * 3.0
-    for positions in ((0, 0), (0, 2), (1, 0), (-1, 1)):
-        with pytest.raises(IndexError, match="no such scalar"):
-            _native.pending().values(positions)
-    with pytest.raises(TypeError, match="must be a tuple"):
-        _native.pending().values([0, 1])  # type: ignore[arg-type]
-    assert y[7] == 21.0
 
 
 class Planner:

@@ -57,8 +57,7 @@ def planned_here(limits: Limits) -> tuple[Plan, list[tuple[int, ...]], Any]:
     trace, rules = decode(pending), list(portable(pending).rules.values())
     planned = plan(trace, limits=limits)
     made = draft(trace, planned, compiled, _native.threads(), {})
-    values = pending.values(tuple(number for pair in planned.consumed for number in pair))
-    template = template_of(trace, planned, made, values, rules)
+    template = template_of(trace, planned, made, rules)
     layout = recipe_program(made.recipe()).layout()
     return planned, layout, template and unpack_template(pack_template(template))
 

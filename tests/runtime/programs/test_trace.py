@@ -100,15 +100,7 @@ def test_words_say_the_same_in_another_process() -> None:
     sent = pickle.loads(pickle.dumps(portable(pending)))
     assert decode(sent) == decode(pending) and len(decode(sent).requests) > len(kept) - 1
     assert sent.rules == {number: rule_text(rule) for number, rule in pending.rules.items()}
-    places = [
-        (request.index, operand.position)
-        for request in decode(sent).requests
-        for operand in request.inputs
-        if isinstance(operand, ScalarOperand)
-    ]
-    positions = tuple(number for pair in places for number in pair)
-    assert sent.values(positions) == pending.values(positions) == pending.scalars
-    assert sent.values(positions[2:4]) == pending.scalars[16:32]
+    assert sent.scalars == pending.scalars
 
 
 def test_values_are_words_only_where_plans_look_at_them() -> None:

@@ -1,4 +1,4 @@
-"""Object code into memory, and nothing else: all that a stored program needs of this backend."""
+"""Object code into memory, and nothing else: all that a stored program needs of a backend."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from npaccel.errors import CompileError
 __all__ = ["load_image"]
 
 
-def load_image(image: bytes, symbols: tuple[str, ...], vector_bytes: int) -> Loaded:
-    """Load object code that was made for vectors of `vector_bytes` on this processor.
+def load_image(
+    image: bytes, symbols: tuple[str, ...], vector_bytes: int, backend: str = "llvm"
+) -> Loaded:
+    """Load object code that `backend` made for vectors of `vector_bytes` on this processor.
 
     Raises
     ------
@@ -19,6 +21,6 @@ def load_image(image: bytes, symbols: tuple[str, ...], vector_bytes: int) -> Loa
     try:
         code = _native.Code(image, symbols)
     except ValueError as error:
-        raise CompileError(f"llvm: {error}") from error
+        raise CompileError(f"{backend}: {error}") from error
     main, finish = (*code.addresses, 0)[:2]
     return Loaded(main, finish, vector_bytes, code.size, code)
