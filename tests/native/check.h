@@ -20,6 +20,28 @@
         }                                                                                          \
     } while (0)
 
+/* VMAs of this process, to hold against what the core counts. */
+static inline size_t
+count_maps(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    CHECK(maps);
+    size_t lines = 0;
+    for (int c; (c = getc(maps)) != EOF;) {
+        lines += c == '\n';
+    }
+    fclose(maps);
+    return lines;
+}
+
+static inline npa_memory_stats
+memory(void)
+{
+    npa_memory_stats now;
+    npa_memory_read_stats(&now);
+    return now;
+}
+
 static inline double
 now_ns(void)
 {

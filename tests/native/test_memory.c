@@ -54,28 +54,6 @@ writable(void *p)
     return false;
 }
 
-/* VMAs of this process, to hold against what the core counts. */
-static size_t
-count_maps(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "r");
-    CHECK(maps);
-    size_t lines = 0;
-    for (int c; (c = getc(maps)) != EOF;) {
-        lines += c == '\n';
-    }
-    fclose(maps);
-    return lines;
-}
-
-static npa_memory_stats
-stats(void)
-{
-    npa_memory_stats now;
-    npa_memory_read_stats(&now);
-    return now;
-}
-
 static void
 test_life(void)
 {
@@ -108,7 +86,7 @@ test_life(void)
     CHECK(npa_range_find(NULL) == NULL && npa_range_find(sizes) == NULL);
     CHECK(npa_range_new(SIZE_MAX) == NULL && npa_range_new((size_t)1 << 50) == NULL);
     npa_nursery_trim(0);
-    CHECK(stats().nursery_bytes == 0 && stats().live_ranges == 0 && stats().live_bytes == 0);
+    CHECK(memory().nursery_bytes == 0 && memory().live_ranges == 0 && memory().live_bytes == 0);
 }
 
 /* A range that is open from the start: from new pages, from others' or from itself as it was. */
@@ -123,18 +101,18 @@ test_shown(void)
         CHECK(r->home[0] == 0 && r->home[sizes[i] - 1] == 0);
         memset(r->home, 3, sizes[i]);
         char *home = r->home;
-        size_t maps = stats().mappings, published = stats().published;
+        size_t maps = memory().mappings, published = memory().published;
         npa_range_free(r);
         npa_range *again = npa_range_shown(sizes[i], &zero);
         CHECK(again == r && again->home == home && !zero && again->home[sizes[i] - 1] == 3);
-        CHECK(stats().mappings == maps && stats().published == published); /* nothing moved */
+        CHECK(memory().mappings == maps && memory().published == published); /* nothing moved */
         CHECK(npa_range_withdraw(again) == 0 && !readable(home) && again->work[0] == 3);
         npa_range_free(again); /* its pages are at its twin now: the next one borrows them */
         npa_range *next = npa_range_shown(sizes[i], &zero);
         CHECK(next && !zero && next->work == next->home && next->home[0] == 3);
         npa_range_free(next);
         npa_nursery_trim(0);
-        CHECK(stats().nursery_bytes == 0 && stats().live_ranges == 0 && stats().live_bytes == 0);
+        CHECK(memory().nursery_bytes == 0 && memory().live_ranges == 0 && memory().live_bytes == 0);
     }
     /* Nor does a page that is locked in memory come back with what it held. */
     bool zero;
@@ -157,7 +135,7 @@ test_parts(void)
 {
     const size_t part = 64 * KIB;
     npa_range *r = npa_range_new(2 * MIB);
-    size_t mappings = stats().mappings, low, high;
+    size_t mappings = memory().mappings, low, high;
     char *other = npa_range_work(r);
     memset(other, 1, r->size);
     CHECK(!npa_range_part(r, 0, &low, &high));
@@ -171,12 +149,12 @@ test_parts(void)
     CHECK(!readable(r->home + 5 * part - 1) && !readable(r->home + 6 * part));
     CHECK(npa_range_part(r, 0, &low, &high) && low == 5 * part && high == 6 * part);
     CHECK(npa_range_part(r, 6 * part, &low, &high) && low == 7 * part);
-    CHECK(!npa_range_part(r, 8 * part, &low, &high) && stats().mappings == mappings + 4);
+    CHECK(!npa_range_part(r, 8 * part, &low, &high) && memory().mappings == mappings + 4);
     CHECK(npa_range_show_part(r, 6 * part, npa_part_new(part - 1), part - 1) == 0);
     CHECK(npa_range_part(r, 6 * part, &low, &high) && low == 6 * part && high == 7 * part);
     CHECK(r->home[5 * part] == 5 && r->home[7 * part - 1] == 0 && r->home[7 * part] == 7);
-    CHECK(stats().mappings == mappings + 6 && npa_range_withdraw(r) == 0);
-    CHECK(!readable(r->home + 5 * part) && stats().mappings == mappings && r->work == other);
+    CHECK(memory().mappings == mappings + 6 && npa_range_withdraw(r) == 0);
+    CHECK(!readable(r->home + 5 * part) && memory().mappings == mappings && r->work == other);
     CHECK(npa_range_show_part(r, 0, npa_part_new(1), 1) == 0 && readable(r->home));
     CHECK(npa_range_publish(r) == 0 && writable(r->home) && r->home[5 * part] == 1);
     CHECK(!npa_range_part(r, 0, &low, &high));
@@ -192,33 +170,33 @@ static void
 test_sealed(void)
 {
     for (int i = 0; i < SIZES; i++) {
-        size_t n = sizes[i], before = stats().sealed;
+        size_t n = sizes[i], before = memory().sealed;
         bool zero;
         npa_range *r = npa_range_shown(n, &zero), *heir;
         char *home = r->home, *last = home + n - 1;
         *last = 3;
         CHECK(npa_range_serves(r, true) && npa_range_seal(r) == 0 && npa_range_seal(r) == 0);
         CHECK(npa_range_serves(r, false) && !npa_range_serves(r, true));
-        CHECK(stats().sealed == before + 1);
+        CHECK(memory().sealed == before + 1);
         CHECK(readable(home) && !writable(home) && !writable(last) && *last == 3);
         CHECK(npa_range_publish(r) == 0 && npa_range_work(r) == home && !writable(home));
         npa_range_break(r);
-        CHECK(writable(home) && npa_range_serves(r, true) && stats().sealed == before);
+        CHECK(writable(home) && npa_range_serves(r, true) && memory().sealed == before);
         npa_range_unseal(r);
         CHECK(npa_range_seal(r) == 0 && npa_range_withdraw(r) == 0 && !readable(home));
         CHECK(!r->sealed && r->work[n - 1] == (n == 1 ? 1 : 3) && writable(r->work));
         CHECK(npa_range_publish(r) == 0 && writable(home) && *last == (n == 1 ? 1 : 3));
         CHECK(npa_range_seal(r) == 0);
         npa_ranges_unseal();
-        CHECK(stats().sealed == 0 && writable(home) && npa_range_seal(r) == 0);
+        CHECK(memory().sealed == 0 && writable(home) && npa_range_seal(r) == 0);
         heir = npa_range_new(n);
-        CHECK(npa_range_inherit(heir, r) && writable(heir->work) && stats().sealed == 0);
+        CHECK(npa_range_inherit(heir, r) && writable(heir->work) && memory().sealed == 0);
         CHECK(npa_range_publish(heir) == 0 && npa_range_seal(heir) == 0);
         npa_range_free(heir);
         CHECK((r = npa_range_shown(n, &zero)) && writable(r->home) && writable(r->home + n - 1));
         npa_range_free(r);
     }
-    CHECK(stats().broken == SIZES);
+    CHECK(memory().broken == SIZES);
     npa_nursery_trim(0);
 }
 
@@ -231,12 +209,12 @@ test_nursery(void)
         CHECK(state == 0 || npa_range_publish(r) == 0);
         CHECK(state != 2 || npa_range_withdraw(r) == 0);
         npa_range_free(r);
-        CHECK(stats().nursery_bytes == 8 * MIB);
-        size_t recycled = stats().recycled;
+        CHECK(memory().nursery_bytes == 8 * MIB);
+        size_t recycled = memory().recycled;
         npa_range *temporary = npa_range_new(8 * MIB), *next = npa_range_new(5 * MIB);
         CHECK(!readable(next->home) && !readable(temporary->home));
         char *work = npa_range_work(next);
-        CHECK(stats().recycled == recycled + 1 && stats().nursery_bytes == 0);
+        CHECK(memory().recycled == recycled + 1 && memory().nursery_bytes == 0);
         CHECK(work[0] == 7 && work[5 * MIB - 1] == 7); /* the same pages */
         memset(work, 8, 5 * MIB);
         npa_range_free(temporary);
@@ -246,7 +224,7 @@ test_nursery(void)
         npa_range_free(fresh);
         npa_range_free(next);
         npa_nursery_trim(0);
-        CHECK(stats().nursery_bytes == 0);
+        CHECK(memory().nursery_bytes == 0);
     }
 }
 
@@ -260,14 +238,14 @@ test_heirs(void)
         char *work = npa_range_work(dead);
         memset(work, 9, 8 * MIB);
         CHECK(!npa_range_inherit(other, dead) && npa_range_inherit(heir, dead));
-        CHECK(heir->work == work && work[8 * MIB - 1] == 9 && stats().live_ranges == 2);
+        CHECK(heir->work == work && work[8 * MIB - 1] == 9 && memory().live_ranges == 2);
         CHECK(npa_range_publish(heir) == 0 && heir->home[4 * MIB] == 9);
         npa_range_free(heir);
         npa_range_free(other);
-        CHECK(stats().live_ranges == 0); /* the next round's first range borrows warm pages */
+        CHECK(memory().live_ranges == 0); /* the next round's first range borrows warm pages */
     }
     npa_nursery_trim(0);
-    CHECK(stats().nursery_bytes == 0);
+    CHECK(memory().nursery_bytes == 0);
 }
 
 static void
@@ -277,7 +255,7 @@ test_a_limit_of_the_nursery(void)
     npa_range *r = npa_range_new(8 * MIB);
     memset(npa_range_work(r), 7, 8 * MIB);
     npa_range_free(r);
-    CHECK(stats().nursery_bytes == 0);
+    CHECK(memory().nursery_bytes == 0);
     r = npa_range_new(8 * MIB);
     CHECK(npa_range_work(r)[0] == 0);
     npa_range_free(r);
@@ -312,8 +290,8 @@ end_lives(void)
         }
     }
     npa_nursery_trim(0);
-    CHECK(stats().live_ranges == 0 && stats().live_bytes == 0 && stats().nursery_bytes == 0);
-    CHECK(stats().mappings < 100);
+    CHECK(memory().live_ranges == 0 && memory().live_bytes == 0 && memory().nursery_bytes == 0);
+    CHECK(memory().mappings < 100);
 }
 
 /* Random life of many ranges; each content is checked when it is moved and when it ends. */
@@ -355,62 +333,9 @@ test_random(int steps)
             memcpy(r->work, &live[k].mark, 8);
         }
     }
-    npa_memory_stats now = stats();
+    npa_memory_stats now = memory();
     CHECK(count_maps() < now.mappings + 200 && now.recycled > 0);
     end_lives();
-}
-
-/* New ranges end at the budget, long before the kernel's limit, and can be had again after. */
-static void
-test_budget(void)
-{
-    enum { MANY = 40000 };
-    static npa_range *many[MANY];
-    int n = 0;
-    for (; n < MANY && (many[n] = npa_range_new(256 * KIB)); n++) {
-        *npa_range_work(many[n]) = 1;
-        CHECK(npa_range_publish(many[n]) == 0);
-    }
-    npa_memory_stats now = stats();
-    CHECK(n < MANY && now.mappings <= now.mapping_budget && count_maps() <= now.mappings + 200);
-    for (int i = 0; i < n; i += 2) {
-        npa_range_free(many[i]); /* every other one: nothing can merge */
-    }
-    CHECK(npa_range_new(256 * KIB) != NULL && stats().mappings <= now.mapping_budget);
-    for (int i = 1; i < n; i += 2) {
-        npa_range_free(many[i]);
-    }
-    npa_nursery_trim(0);
-    CHECK(stats().live_ranges == 1 && count_maps() < 200);
-}
-
-/* Tiny ranges that stay hidden end before the budget does: a warm range keeps its pages, and others
- * can still be had. Shown each by itself, they stay far below the kernel's limit. */
-static void
-test_many_tiny(void)
-{
-    enum { MANY = 40000 };
-    static npa_range *many[MANY];
-    npa_range *large = npa_range_new(256 * KIB);
-    *npa_range_work(large) = 1;
-    npa_range_free(large);
-    int n = 0;
-    for (; n < MANY && (many[n] = npa_range_new(800)); n++) {
-        *npa_range_work(many[n]) = 1;
-    }
-    CHECK(n < MANY && 2 * (size_t)n > stats().mapping_budget && stats().nursery_bytes > 0);
-    size_t recycled = stats().recycled;
-    large = npa_range_new(256 * KIB);
-    CHECK(large != NULL && npa_range_work(large) != NULL && stats().recycled == recycled + 1);
-    for (int i = 0; i < n; i += 2) {
-        CHECK(npa_range_publish(many[i]) == 0);
-    }
-    CHECK(count_maps() < 3 * stats().mapping_budget);
-    for (int i = 0; i < n; i++) {
-        npa_range_free(many[i]);
-    }
-    npa_range_free(large);
-    npa_nursery_trim(0);
 }
 
 /* Whether the kernel was advised to use huge pages at an address; -1: it does not say. */
@@ -555,7 +480,7 @@ after(size_t mib)
     npa_range *range = npa_range_new(mib * MIB);
     CHECK(npa_range_work(range) != NULL);
     npa_range_free(range);
-    return stats().nursery_bytes / MIB;
+    return memory().nursery_bytes / MIB;
 }
 
 /* Where ranges grow, what smaller ones left goes back; what is needed again stays. */
@@ -563,8 +488,8 @@ static void
 test_growing(void)
 {
     CHECK(after(40) == 40 && after(100) == 100 && after(40) == 140);
-    size_t fresh = stats().fresh;
-    CHECK(after(40) == 140 && after(100) == 140 && stats().fresh == fresh && after(200) == 240);
+    size_t fresh = memory().fresh;
+    CHECK(after(40) == 140 && after(100) == 140 && memory().fresh == fresh && after(200) == 240);
 }
 
 /* What is touched ahead is lent as any other memory, and noted as new by who takes it. */
@@ -573,23 +498,23 @@ test_ahead(void)
 {
     const size_t *noted;
     CHECK(npa_memory_new(&noted) == 0);
-    size_t fresh = stats().fresh;
+    size_t fresh = memory().fresh;
     npa_range *range = npa_range_ahead(3 * MIB), *other = npa_range_ahead(256 * KIB);
     char *pages = range->work;
     memset(pages, 0, 3 * MIB);
     npa_range_lend(range), npa_range_lend(other);
     npa_memory_notes = true;
     npa_range *taker = npa_range_new(3 * MIB);
-    CHECK(npa_range_work(taker) == pages && stats().fresh == fresh);
+    CHECK(npa_range_work(taker) == pages && memory().fresh == fresh);
     CHECK(npa_memory_new(&noted) == 1 && noted[0] == 3 * MIB);
     npa_memory_lacks = false;
     npa_range *more = npa_range_new(5 * MIB), *tiny = npa_range_new(100);
     CHECK(npa_range_work(more) != NULL && npa_range_work(tiny) != NULL && npa_memory_lacks);
     CHECK(npa_memory_new(&noted) == 2 && noted[1] == 5 * MIB);
     npa_range_free(taker); /* somebody has used it: it is no new memory any more */
-    size_t warm = stats().nursery_bytes;
+    size_t warm = memory().nursery_bytes;
     npa_nursery_trim_ahead();
-    CHECK(stats().nursery_bytes == warm - 256 * KIB);
+    CHECK(memory().nursery_bytes == warm - 256 * KIB);
     taker = npa_range_new(3 * MIB);
     CHECK(npa_range_work(taker) == pages && npa_memory_new(&noted) == 2);
     npa_memory_notes = false;
@@ -619,11 +544,9 @@ main(void)
     test_holes(2000);
     test_huge();
     test_fork();
-    test_budget();
-    test_many_tiny();
     test_ahead();
     test_growing();
-    npa_memory_stats now = stats();
+    npa_memory_stats now = memory();
     printf("memory: ok (published %zu, recycled %zu, fresh %zu)\n", now.published, now.recycled,
            now.fresh);
     return 0;

@@ -472,8 +472,8 @@ int npa_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *n
     int status = npa_fold_call(ufunc, args, n, names, result);
     if (status > 1) {
         PyObject *method = PyObject_GetAttrString(ufunc, "reduce");
-        status = method == NULL ? -1 : npa_direct_call(method, args, n, names, 0, NPA_ANY_SIZE, true,
-                                                       result);
+        status = method != NULL
+                     ? npa_direct_call(method, args, n, names, 0, NPA_ANY_SIZE, true, result) : -1;
         Py_XDECREF(method);
     }
     return status;

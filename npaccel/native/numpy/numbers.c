@@ -19,7 +19,7 @@ PyObject *npa_number_of(PyArrayObject *recorded)
     return PyArray_Scalar(number, PyArray_DESCR(recorded), NULL);
 }
 
-/* ---------------------------------------------------------------------- where they lie, by NumPy */
+/* --------------------------------------------------------------------- where they lie, by NumPy */
 
 /* Whether it is computed, and nobody has looked at it. */
 static bool is_unseen(PyArrayObject *a)
@@ -114,7 +114,7 @@ PyObject *npa_argmin_behind(void *what, PyObject *self, PyObject *const *args, P
            : find_place(PyDataType_GetArrFuncs(PyArray_DESCR(a))->argmin, a);
 }
 
-/* --------------------------------------------------------------------------------------- methods */
+/* -------------------------------------------------------------------------------------- methods */
 
 /* What a fold is told, by its place or by name: where to fold, and whether to keep the axes; false:
  * something else is said, too. */

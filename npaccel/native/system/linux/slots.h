@@ -156,8 +156,8 @@ static inline unsigned class_of(size_t granules, size_t *rounded)
     return 8 * (log - 2) + (unsigned)steps - 9;
 }
 
-/* Mappings of what is shown, or was; what is hidden has none yet, and is counted once, for those who
- * are shown one after the other merge. */
+/* Mappings of what is live. What is hidden has none yet and is counted once: ranges that are shown
+ * one after the other merge. */
 static inline size_t count_live(void)
 {
     return npa_reservation.stats.live_ranges + npa_reservation.shown;
