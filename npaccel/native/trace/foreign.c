@@ -97,17 +97,17 @@ static npa_watch *watch_of(PyArrayObject *root, char *low, char *high)
     return w != NULL && high <= w->base + w->size ? w : NULL;
 }
 
-static bool is_copy_of(const npa_buffer *b, const char *low, size_t size)
+static bool is_copy_of(const npa_buffer *b, const char *low, const char *from, size_t size)
 {
-    return b->source == low && b->size == size && memcmp(b->base, low, size) == 0;
+    return b->source == low && b->size == size && memcmp(b->base, from, size) == 0;
 }
 
-/* A copy of what a small array can reach: as it is now. */
-static npa_buffer *copy_of(char *low, size_t size)
+/* A copy of what a small array can reach: as it is now, at `from`. */
+static npa_buffer *copy_of(char *low, const char *from, size_t size)
 {
     int n = 0;
     for (npa_buffer *b = npa_q.foreign; b != NULL && n < 16; b = b->next, n++) {
-        if (is_copy_of(b, low, size)) {
+        if (is_copy_of(b, low, from, size)) {
             return b;
         }
     }
@@ -116,7 +116,7 @@ static npa_buffer *copy_of(char *low, size_t size)
         free(b);
         return NULL;
     }
-    memcpy(b->base, low, size);
+    memcpy(b->base, from, size);
     b->source = low, b->size = size, b->index = -1;
     npa_q.copied_bytes += size;
     npa_count.snapshots++;
@@ -167,8 +167,11 @@ static npa_buffer *entered(npa_buffer *b, bool (*enqueue)(npa_buffer *))
 
 npa_buffer *npa_own_copy(npa_buffer *own, bool (*enqueue)(npa_buffer *))
 {
-    bool shown = own->index < 0 && !own->fresh && own->range->work == own->range->home;
-    return shown && own->size <= OWN_SMALL ? entered(copy_of(own->base, own->size), enqueue) : NULL;
+    const char *from = own->range->work; /* whether it is shown or not: one key for both */
+    bool computed = own->index < 0 && !own->fresh && from != NULL && own->copy == NULL &&
+                    own->lost == NULL;
+    return computed && own->size <= OWN_SMALL
+               ? entered(copy_of(own->base, from, own->size), enqueue) : NULL;
 }
 
 /* A foreign array's buffer: what its root covers, or a copy of what it shows. NULL: the queue must
@@ -190,7 +193,7 @@ npa_buffer *npa_foreign_buffer(PyArrayObject *a, bool later, bool (*enqueue)(npa
     /* An edge of what is held is read where it lies */
     if (later && small && (!held || clash || stale)) {
         low = whole ? low : first, high = whole ? high : last;
-        b = copy_of(low, (size_t)(high - low));
+        b = copy_of(low, low, (size_t)(high - low));
     } else if (b != NULL) {
         return clash || stale ? NULL : entered(b, enqueue);
     } else {
