@@ -283,6 +283,15 @@ static bool read_name(PyObject *names, Py_ssize_t k, PyObject *value, asked *q)
                : false;
 }
 
+/* Whether it is computed with in this type: an array of it, or a number that adapts to one. */
+static bool is_of_type(PyObject *o, int type)
+{
+    return plain(o) ? PyArray_TYPE((PyArrayObject *)o) == type
+           : PyFloat_CheckExact(o) ? PyTypeNum_ISFLOAT(type) || PyTypeNum_ISCOMPLEX(type)
+                                   : PyLong_CheckExact(o) && PyTypeNum_ISNUMBER(type) &&
+                                         type != NPY_BOOL;
+}
+
 /* Whether inputs and result have this type anyway. */
 static bool is_own_type(PyUFuncObject *u, PyObject *const *args, PyObject *dtype,
                         npa_exactness exact)
@@ -291,7 +300,7 @@ static bool is_own_type(PyUFuncObject *u, PyObject *const *args, PyObject *dtype
     const npa_way *w = type >= 0 ? npa_find_way(u, type, exact) : NULL;
     bool own = w != NULL && w->loop != NULL && w->out->type_num == type;
     for (int k = 0; k < u->nin; k++) {
-        own = own && (!plain(args[k]) || PyArray_TYPE((PyArrayObject *)args[k]) == type);
+        own = own && is_of_type(args[k], type);
     }
     return own;
 }

@@ -36,11 +36,12 @@ static bool is_hidden(const npa_buffer *b)
 }
 
 /* Who looks at one of many results of an operation, as of a list of them, looks at others, too:
- * those around it in memory that nobody has looked at appear with it. */
+ * those around it in memory that nobody has looked at appear with it. Not so what no operation
+ * recorded: another thread may be writing it, behind its address and without the lock. */
 static void show_near(const npa_buffer *first, int most)
 {
     ptrdiff_t span = (ptrdiff_t)first->range->span;
-    for (int i = 2; i < most + 2; i++) {
+    for (int i = 2; first->made_at != 0 && i < most + 2; i++) {
         char *home = first->range->home + (i % 2 == 0 ? i / 2 : -(i / 2)) * span;
         npa_range *at = npa_range_find(home);
         const npa_buffer *b = at != NULL && at->home == home ? at->buffer : NULL;

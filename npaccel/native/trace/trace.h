@@ -32,7 +32,7 @@ typedef struct npa_buffer {
     int32_t flights; /* runs in flight that use it, see flights.c */
     npa_queue *maker; /* the one of them that writes it */
     bool fresh;      /* no content yet */
-    uint32_t made_at; /* a number of the user's operation that was recorded last to write it */
+    uint32_t made_at; /* number of the user's operation recorded last to write it; 0: none */
     bool unread;     /* written by a queued request, and read by none behind it */
     bool pending;    /* a queued request writes it */
     _Atomic bool dead;

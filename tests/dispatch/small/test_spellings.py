@@ -95,6 +95,11 @@ np.frombuffer(b"12", "u1", 1, 1) | np.fromiter(L, dtype=float) | np.fromiter([],
 np.frombuffer(x.tobytes(), "u1") | np.dot(x, 2.0) | x.dot(L) | np.interp(1.5, L, K)
 np.interp(x, L, K, left=0) | np.put(x, [0], 1) | np.correlate(L, K)
 np.correlate(L, K, mode="full") | np.bincount([1, 2], weights=L[:2]) | np.lexsort((L, K))
+np.add(x, np.float64(2), dtype=x.dtype) | np.add(x, 2.5, dtype=x.dtype)
+np.multiply(x, np.float32(2), dtype=x.dtype) | np.add(x, True, dtype=x.dtype)
+np.subtract(3, x, dtype=x.dtype) | np.add(x, 2.5, dtype=int) | np.add(x, np.float64(2), dtype="f4")
+np.multiply(x, L, dtype=x.dtype) | np.add(x, np.array(2.5), dtype=x.dtype)
+np.add(x, 2.5, dtype=x.dtype, casting="unsafe") | np.multiply(1j, x, dtype=x.dtype)
 np.add.reduceat(x, [0, 1]) | np.add.at(x, [0, 1], 1) | np.ldexp(x, 2)
 """
 LAYOUTS_TRIED = ("line", "block", "Fortran", "every second", "without axes", "no elements", "one",
