@@ -27,6 +27,18 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     npaccel.config.threads = before
 
 
+@pytest.fixture(autouse=True)
+def nobody_has_looked() -> None:
+    """Which results appear at once does not hang on the tests before."""
+    _native.forget_looks()
+
+
+@pytest.fixture
+def usual_threshold(defer_everything: None) -> None:
+    """What is deferred is what a user has deferred; `defer_everything` restores the threshold."""
+    npaccel.config.threshold = 1 << 18
+
+
 @pytest.fixture
 def uncompiled() -> Iterator[None]:
     """What is recorded runs block by block: for tests of what becomes of calls and operands.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ import npaccel
 from npaccel import _native
 
 from .small.test_transforms import _python_of
+
+pytestmark = pytest.mark.usefixtures("usual_threshold")
 
 N = 40_000  # 320 KB; `many` are 32 times as much
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -60,15 +62,6 @@ OURS = (
     "std",
     "nanstd",
 )
-
-
-@pytest.fixture(autouse=True)
-def usual_threshold() -> Iterator[None]:
-    before = npaccel.config.threshold
-    npaccel.config.threshold = 1 << 18
-    yield
-    npaccel.evaluate()
-    npaccel.config.threshold = before
 
 
 def square(count: int = N) -> np.ndarray[Any, Any]:

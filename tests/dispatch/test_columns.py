@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,9 @@ import pytest
 
 import npaccel
 
+pytestmark = pytest.mark.usefixtures("usual_threshold")
+
 SHAPES = ((2, 5000), (5000, 3), (300, 40), (64, 64), (100, 101), (700, 300))
-
-
-@pytest.fixture(autouse=True)
-def usual_threshold() -> Iterator[None]:
-    before = npaccel.config.threshold
-    npaccel.config.threshold = 1 << 18
-    yield
-    npaccel.evaluate()
-    npaccel.config.threshold = before
 
 
 def described(x: Any) -> tuple[Any, ...]:

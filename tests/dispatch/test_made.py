@@ -14,13 +14,10 @@ import pytest
 import npaccel
 from npaccel import _native
 
+pytestmark = pytest.mark.usefixtures("usual_threshold")
+
 SHAPE = (300, 200)  # 480 KB of f8, which is more than the threshold
 LESS = (30, 20)
-
-
-@pytest.fixture(autouse=True)
-def usual_threshold(defer_everything: None) -> None:
-    npaccel.config.threshold = 1 << 18
 
 
 def loaded() -> np.ndarray:

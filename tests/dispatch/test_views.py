@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import npaccel
+
+pytestmark = pytest.mark.usefixtures("usual_threshold")
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "transpose": np.transpose,
@@ -42,15 +44,6 @@ class Foreign:
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> str:
         return f"{function.__name__} of {len(types)}"
-
-
-@pytest.fixture(autouse=True)
-def usual_threshold() -> Iterator[None]:
-    before = npaccel.config.threshold
-    npaccel.config.threshold = 1 << 18
-    yield
-    npaccel.evaluate()
-    npaccel.config.threshold = before
 
 
 def same(have: Any, want: Any) -> None:

@@ -21,8 +21,7 @@ static bool is_factor(PyObject *o, int most)
 static bool is_unseen(PyArrayObject *a)
 {
     npa_buffer *b = npa_buffer_of(a);
-    return b != NULL &&
-           (b->pending || (b->range->work != NULL && b->range->work != b->range->home));
+    return b != NULL && (b->pending || npa_range_is_hidden(b->range));
 }
 
 static bool are_factors(PyObject *const *args, int most)

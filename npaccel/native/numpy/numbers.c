@@ -25,8 +25,7 @@ PyObject *npa_number_of(PyArrayObject *recorded)
 static bool is_unseen(PyArrayObject *a)
 {
     npa_buffer *b = npa_buffer_of(a);
-    return b != NULL && !npa_waits(a) && b->range->work != NULL &&
-           b->range->work != b->range->home;
+    return b != NULL && !npa_waits(a) && npa_range_is_hidden(b->range);
 }
 
 /* Whether NumPy folds it by one call of a loop, which can be given another address. */
@@ -41,9 +40,10 @@ static bool lies_simply(PyArrayObject *a)
 
 PyObject *npa_hidden_extreme(PyObject *ufunc, PyArrayObject *a)
 {
-    int op = npa_small_op_of(ufunc), size = (int)PyArray_ITEMSIZE(a);
+    bool extreme = ufunc == npa_small_folder(NPA_MAX) || ufunc == npa_small_folder(NPA_MIN);
+    int size = (int)PyArray_ITEMSIZE(a);
     npy_intp count = PyArray_SIZE(a) - 1, steps[3] = {0, size, 0};
-    const npa_way *w = (op == NPA_MAX || op == NPA_MIN) && is_unseen(a) && lies_simply(a)
+    const npa_way *w = extreme && is_unseen(a) && lies_simply(a)
                            ? npa_find_way((PyUFuncObject *)ufunc, PyArray_TYPE(a), NPA_EXACT)
                            : NULL;
     double number[2];
@@ -82,36 +82,34 @@ static PyObject *find_place(PyArray_ArgFunc *find, PyArrayObject *a)
     return PyArray_Scalar(&found, npa_small_dtype(NPY_INTP), NULL);
 }
 
-/* Whether a method of an array of ours is told nothing but None. */
-static bool is_bare(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+/* The same of a method that is told nothing but None. */
+static PyObject *find_of_all(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                             bool largest)
 {
-    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    bool bare = n <= 2 && ours(self) && npa_suspended == 0;
-    for (Py_ssize_t k = 0; bare && k < all; k++) {
-        PyObject *name = k < n ? NULL : PyTuple_GET_ITEM(names, k - n);
-        bare = args[k] == Py_None &&
-               (name == NULL || PyUnicode_CompareWithASCIIString(name, "axis") == 0 ||
-                PyUnicode_CompareWithASCIIString(name, "out") == 0);
+    static const char *const known[] = {"axis", "out"};
+    PyObject *given[] = {Py_None, Py_None};
+    PyArrayObject *a = (PyArrayObject *)self;
+    if (!ours(self) || npa_suspended || !npa_dtype_known(PyArray_DESCR(a)) ||
+        !npa_read_call(args, n, names, known, 2, given) || given[0] != Py_None ||
+        given[1] != Py_None) {
+        return NULL;
     }
-    return bare;
+    PyArray_ArrFuncs *functions = PyDataType_GetArrFuncs(PyArray_DESCR(a));
+    return find_place(largest ? functions->argmax : functions->argmin, a);
 }
 
 PyObject *npa_argmax_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
                             PyObject *names)
 {
     (void)what;
-    PyArrayObject *a = (PyArrayObject *)self;
-    return !is_bare(self, args, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
-           : find_place(PyDataType_GetArrFuncs(PyArray_DESCR(a))->argmax, a);
+    return find_of_all(self, args, n, names, true);
 }
 
 PyObject *npa_argmin_behind(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
                             PyObject *names)
 {
     (void)what;
-    PyArrayObject *a = (PyArrayObject *)self;
-    return !is_bare(self, args, n, names) || !npa_dtype_known(PyArray_DESCR(a)) ? NULL
-           : find_place(PyDataType_GetArrFuncs(PyArray_DESCR(a))->argmin, a);
+    return find_of_all(self, args, n, names, false);
 }
 
 /* -------------------------------------------------------------------------------------- methods */
@@ -121,18 +119,11 @@ PyObject *npa_argmin_behind(void *what, PyObject *self, PyObject *const *args, P
 static bool read_plain(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **axis,
                        PyObject **keep)
 {
-    *axis = n > 1 ? args[1] : Py_None, *keep = Py_False;
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k);
-        if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) {
-            *keep = args[n + k];
-        } else if (n == 1 && PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
-            *axis = args[n + k];
-        } else {
-            return false;
-        }
-    }
-    return n == 1 || n == 2;
+    static const char *const known[] = {"a", "axis", "keepdims"};
+    PyObject *given[] = {NULL, Py_None, Py_False};
+    bool plain = (n == 1 || n == 2) && npa_read_call(args, n, names, known, 3, given);
+    *axis = given[1], *keep = given[2];
+    return plain;
 }
 
 PyObject *npa_record_count(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,

@@ -16,7 +16,7 @@ static bool has_no_say(PyObject *o)
 static bool have_no_say(PyObject *o)
 {
     enum { MOST = 8 };
-    bool several = PyTuple_CheckExact(o) || PyList_CheckExact(o), good = true;
+    bool several = npa_is_listed(o), good = true;
     if (!several) {
         return has_no_say(o);
     }

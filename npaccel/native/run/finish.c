@@ -91,7 +91,7 @@ void npa_lost_device(const npa_buffer *b)
 static bool stays_hidden(const npa_buffer *b)
 {
     const npa_range *range = b->range;
-    return range->work != NULL && range->work != range->home && b->copy == NULL &&
+    return npa_range_is_hidden(range) && b->copy == NULL &&
            b->lost == NULL && !b->exported && !npa_appears(b);
 }
 

@@ -32,7 +32,7 @@ bool npa_appears(const npa_buffer *b)
 static bool is_hidden(const npa_buffer *b)
 {
     return b->index < 0 && b->flights == 0 && !b->pending && !b->fresh && b->copy == NULL &&
-           b->lost == NULL && b->range->work != NULL && b->range->work != b->range->home;
+           b->lost == NULL && npa_range_is_hidden(b->range);
 }
 
 /* Who looks at one of many results of an operation, as of a list of them, looks at others, too:

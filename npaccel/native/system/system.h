@@ -81,6 +81,11 @@ npa_range *npa_range_find(const void *p);
 char *npa_range_work(npa_range *range);
 /* The work pages appear at home, readable, writable and full, in one step. 0 or an errno. */
 int npa_range_publish(npa_range *range);
+/* Whether it has content that nobody has been shown. */
+static inline bool npa_range_is_hidden(const npa_range *range)
+{
+    return range->work != NULL && range->work != range->home;
+}
 /* Whether nothing stands in the way of a read, or of a write. Async-signal-safe. */
 static inline bool npa_range_serves(const npa_range *range, bool write)
 {

@@ -451,7 +451,7 @@ bool npa_is_pending(PyArrayObject *array)
 bool npa_is_hidden(PyArrayObject *array)
 {
     npa_buffer *b = npa_buffer_of(array);
-    return b != NULL && b->range->work != NULL && b->range->work != b->range->home &&
+    return b != NULL && npa_range_is_hidden(b->range) &&
            (size_t)PyArray_NBYTES(array) == b->size;
 }
 
